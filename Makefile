@@ -1,0 +1,117 @@
+# `make demo` shows the package at work, `make test` proves it; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+TEST_VENV := .venv-test
+CONSTRAINTS_VENV := .venv-constraints
+WHEELS := target/test-wheel
+
+BIN := $(TEST_VENV)/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input
+MATURIN_BUILD := maturin build --quiet --release --locked --out $(WHEELS)
+RUST_NEEDED := $(or $(shell sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' Cargo.toml),1.85)
+PYTHON_FOUND := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+PACKAGE_FILES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE-MIT LICENSE-APACHE \
+	$(shell find -L rust python -name __pycache__ -prune -o -print)
+
+# Nothing of the checkout may be imported by way of the caller's environment.
+unexport PYTHONPATH PYTHONHOME
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test calibration bench format constraints clean toolchain installed-wheel
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed ## install the package into .venv, at need, and run its demonstration
+	@$(VENV)/bin/triagestats demo
+
+test: installed-wheel $(TEST_VENV)/.stub-agrees ## check the code, then test the wheel as installed in .venv-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	cargo fmt --check
+	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --quiet --locked --all-targets --all-features -- -D warnings
+	cargo test --quiet --locked
+	$(BIN)/python -P -m pytest --doctest-modules --pyargs tests/ triagestats
+
+calibration: installed-wheel ## coverage and size studies, minutes long
+	$(BIN)/python -P -m pytest tests/ -m slow
+
+bench: installed-wheel ## time the kernels and the import
+	cargo bench --locked --bench '*'
+	for file in benches/*.py; do $(BIN)/python -P "$$file" || exit 1; done
+
+format: $(TEST_VENV)/.python-$(PYTHON_FOUND) ## format the code and apply the safe fixes
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+	cargo fmt
+
+constraints: toolchain ## pin anew, in constraints.txt, what `make test` installs
+	@test "$(PYTHON_FOUND)" = 3.11 || { \
+		echo "constraints.txt is made with Python 3.11, the oldest supported: make constraints PYTHON=python3.11" >&2; exit 1; }
+	rm -rf $(CONSTRAINTS_VENV) $(WHEELS)
+	$(PYTHON) -m venv $(CONSTRAINTS_VENV)
+	$(CONSTRAINTS_VENV)/bin/python $(PIP_INSTALL) maturin
+	$(CONSTRAINTS_VENV)/bin/$(MATURIN_BUILD) --interpreter $(CONSTRAINTS_VENV)/bin/python
+	$(CONSTRAINTS_VENV)/bin/python $(PIP_INSTALL) "$$(echo $(WHEELS)/*.whl)[dev]"
+	echo '# What `make test` installs, exactly; `make constraints` remakes this file.' > $(CONSTRAINTS_VENV)/pins
+	$(CONSTRAINTS_VENV)/bin/python -m pip freeze --exclude triagestats | LC_ALL=C sort -f >> $(CONSTRAINTS_VENV)/pins
+	mv $(CONSTRAINTS_VENV)/pins constraints.txt
+	rm -rf $(CONSTRAINTS_VENV)
+
+clean: ## remove what was built, the environments and the caches
+	rm -rf target dist $(VENV) $(TEST_VENV) $(CONSTRAINTS_VENV)
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find python tests benches -name __pycache__ -prune -exec rm -rf {} +
+
+# What is missing of the toolchain, in one line; nothing where nothing is.
+define LOOK_FOR_TOOLS
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	found=$$($(PYTHON) --version 2>&1) || found='not found'; \
+	echo "triagestats needs Python 3.11 or newer ($(PYTHON): $$found); install it, or name another: make $(MAKECMDGOALS) PYTHON=python3.12"; \
+	exit; }; \
+$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	echo "triagestats needs the modules venv and ensurepip of $(PYTHON); install them (on Debian and Ubuntu, the package python3-venv)"; \
+	exit; }; \
+found=$$(cargo --version >/dev/null 2>&1 && rustc --version 2>/dev/null | cut -d ' ' -f 2); \
+echo "$$found" | awk -F . -v needed=$(RUST_NEEDED) '{ \
+	split(needed, least, "."); \
+	exit !($$1 + 0 > least[1] + 0 || ($$1 + 0 == least[1] + 0 && $$2 + 0 >= least[2] + 0)) }' || \
+	echo "triagestats needs Rust $(RUST_NEEDED) or newer, with cargo (rustc: $${found:-not found}); install it with rustup, https://rustup.rs"
+endef
+stop-if = $(if $1,$(error $1))
+
+# Comes before everything that builds.
+toolchain:
+	$(call stop-if,$(shell $(LOOK_FOR_TOOLS)))
+
+$(VENV)/.installed: $(PACKAGE_FILES) constraints.txt | toolchain
+	@$(VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@echo "Building triagestats and installing it into $(VENV); the first time takes a minute or two."
+	@$(VENV)/bin/python $(PIP_INSTALL) --constraint constraints.txt .
+	@touch $@
+
+# The environment of the tests is made anew for another Python and for other pins.
+$(TEST_VENV)/.python-$(PYTHON_FOUND): constraints.txt | toolchain
+	@echo "Making $(TEST_VENV); this takes a minute."
+	@$(PYTHON) -m venv --clear $(TEST_VENV)
+	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt maturin ruff
+	@touch $@
+
+# Older wheels go first, and the new one always replaces the installed one: what is tested is this tree.
+installed-wheel: toolchain $(TEST_VENV)/.python-$(PYTHON_FOUND)
+	@rm -rf $(WHEELS)
+	$(BIN)/$(MATURIN_BUILD) --interpreter $(BIN)/python
+	@if ! [ $(TEST_VENV)/.dependencies -nt pyproject.toml ]; then \
+		$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt "$$(echo $(WHEELS)/*.whl)[dev]" && \
+		$(BIN)/python -m pip check --quiet && touch $(TEST_VENV)/.dependencies; fi
+	@$(BIN)/python $(PIP_INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
+	@if $(BIN)/python -m pip freeze --exclude triagestats | grep -vxF -f constraints.txt; then \
+		echo "not pinned in constraints.txt (above): run make constraints" >&2; exit 1; fi
+
+# Takes a while, so it runs only where one of the two sides may have changed; in a folder of its own, since it would
+# spoil the cache of mypy.
+$(TEST_VENV)/.stub-agrees: python/triagestats/_native.pyi Cargo.toml Cargo.lock constraints.txt $(shell find rust) | installed-wheel
+	cd $(TEST_VENV) && bin/python -P -m mypy.stubtest triagestats._native
+	@touch $@

@@ -1,0 +1,221 @@
+"""Analysis: the result of `analyze`, and how it is read from its parts at a level."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from triagestats.arguments import valid_level
+from triagestats.inference import Family
+from triagestats.readings import Comparison, Reading
+from triagestats.results import Note, plain
+from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Analysis", "Parts", "Settings", "assemble"]
+
+_LATER: Final = ("errors", "agreement", "regression", "mixed", "variance", "ranking")
+_ESTIMATES: Final = ("rates", "contrasts", *_LATER, "missing")
+_FRAMES: Final = ("design", *_ESTIMATES, "sensitivity", "tests")
+_SIZES: Final = ("rows", "responses", "scored", "cells", "scenarios")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an analysis was asked, and what it resampled."""
+
+    cluster: str
+    n_clusters: tuple[int, ...]
+    match: Match
+    weights: Weights
+    interval: Interval
+    conf_level: float
+    margin: float | None
+    n_resamples: int
+    seed: int
+    higher_is_better: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What an analysis is read from, at any level.
+
+    Attributes
+    ----------
+    settings
+        What was asked; its level is that of the first reading.
+    design, missing
+        Frames that do not depend on the level.
+    rates
+        The family of rates or means.
+    comparison
+        The contrasts beside independent rows; None where nothing is compared.
+    notes
+        Notes that do not depend on the level.
+    """
+
+    settings: Settings
+    design: pl.DataFrame
+    missing: pl.DataFrame | None
+    rates: Family
+    comparison: Comparison | None
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """Result of `analyze`: tidy frames, notes, and what is needed to read them at another level.
+
+    Every frame has the columns of `tidy()`, and is None, with a note, where there is nothing to show.
+
+    Attributes
+    ----------
+    design
+        Counts of the design: rows, responses, cells, keys matched and lost, design effects.
+    rates
+        Mean scores by model and pooled, at every condition; by stratum where there are strata.
+    contrasts
+        Every level minus its reference, and the estimands asked for, by model and pooled.
+    missing
+        Shares of planned answers that are missing or could not be read, and the worst cases.
+    sensitivity
+        Each contrast under every interval that applies (cluster jackknife t, bootstrap percentile,
+        BCa) and under rows, and cells, taken as independent; `method` says which. Its verdicts read
+        the interval against 0 alone, without the margin.
+    tests
+        Each contrast under every test that applies: the permutation of labels by cluster, the
+        cluster jackknife t test, and t tests of rows, and cells, taken as independent.
+    errors, agreement, regression, mixed, variance, ranking
+        None, with a note.
+    details
+        Quantities of single methods, long: `quantity` and `value`; with other columns.
+    settings
+        What was asked, and what was resampled.
+    notes
+        Choices made and doubts.
+
+    Examples
+    --------
+    >>> import triagestats as ts
+    >>> fit = ts.analyze(ts.demo_table(), n_resamples=999)
+    >>> fit.tidy().columns == fit.contrasts.columns
+    True
+    >>> fit.with_level(0.9).contrasts["conf_level"][0]
+    0.9
+    >>> sorted(set(fit.sensitivity["method"]))[:2]
+    ['cells as independent, t', 'cluster bootstrap BCa']
+    """
+
+    design: pl.DataFrame
+    rates: pl.DataFrame
+    contrasts: pl.DataFrame | None
+    errors: pl.DataFrame | None
+    agreement: pl.DataFrame | None
+    regression: pl.DataFrame | None
+    mixed: pl.DataFrame | None
+    variance: pl.DataFrame | None
+    ranking: pl.DataFrame | None
+    missing: pl.DataFrame | None
+    sensitivity: pl.DataFrame | None
+    tests: pl.DataFrame | None
+    details: pl.DataFrame | None
+    notes: tuple[Note, ...]
+    settings: Settings
+    _parts: Parts
+
+    def tidy(self) -> pl.DataFrame:
+        """All estimates in one frame, one row each.
+
+        That is `rates`, `contrasts` and `missing`; `sensitivity` and `tests` hold other readings of the
+        same estimates, and `design` holds counts.
+        """
+        frames: list[pl.DataFrame | None] = [getattr(self, name) for name in _ESTIMATES]
+        return pl.concat([frame for frame in frames if frame is not None])
+
+    def glance(self) -> pl.DataFrame:
+        """One row: sizes and settings."""
+        sizes = self.design.filter(pl.col("estimand").is_in(_SIZES) & pl.col("status").is_null())
+        counts = {name: int(count) for name, count in sizes.select("estimand", "estimate").iter_rows()}
+        return pl.DataFrame(
+            {name: counts[name] for name in _SIZES}
+            | {
+                "cluster": self.settings.cluster,
+                "n_clusters": min(self.settings.n_clusters),
+                "match": self.settings.match,
+                "weights": self.settings.weights,
+                "interval": self.settings.interval,
+                "conf_level": self.settings.conf_level,
+                "margin": self.settings.margin,
+                "n_resamples": self.settings.n_resamples,
+                "seed": self.settings.seed,
+                "n_notes": len(self.notes),
+            },
+            schema_overrides={"margin": pl.Float64},
+        )
+
+    def with_level(self, conf_level: float) -> Analysis:
+        """The same replicates read at another level.
+
+        Raises
+        ------
+        ArgumentError
+            If `conf_level` does not lie between 0 and 1.
+        """
+        return assemble(self._parts, valid_level(conf_level))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
+        frame: pd.DataFrame = self.tidy().to_pandas()
+        return frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """All frames, notes and settings as plain JSON values."""
+        frames = {name: getattr(self, name) for name in (*_FRAMES, "details")}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "settings": {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
+            | {"n_clusters": list(self.settings.n_clusters)},
+            **{name: None if frame is None else plain(frame) for name, frame in frames.items()},
+            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=1)
+
+    def __repr__(self) -> str:
+        from triagestats.report.text import summary_text
+
+        return summary_text(self)
+
+    def _repr_html_(self) -> str:
+        from triagestats.report.text import summary_html
+
+        return summary_html(self)
+
+
+def assemble(parts: Parts, conf_level: float) -> Analysis:
+    """An analysis read at a level, from replicates that are there already."""
+    reading = None if parts.comparison is None else Reading.at(parts.comparison, conf_level)
+    return Analysis(
+        design=parts.design,
+        rates=parts.rates.read(conf_level),
+        contrasts=reading.contrasts if reading else None,
+        **dict.fromkeys(_LATER),
+        missing=parts.missing,
+        sensitivity=reading.sensitivity() if reading else None,
+        tests=reading.tests() if reading else None,
+        details=parts.comparison.details() if parts.comparison else None,
+        notes=(
+            *parts.notes,
+            *(reading.notes() if reading else ()),
+            Note("not_computed", f"Not part of this analysis: {', '.join(_LATER)}."),
+        ),
+        settings=replace(parts.settings, conf_level=conf_level),
+        _parts=parts,
+    )

@@ -1,0 +1,61 @@
+"""Checks of arguments that several functions take."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, get_args
+
+from triagestats.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["valid_choice", "valid_level", "valid_margin"]
+
+
+def valid_choice(argument: str, value: object, options: Any) -> None:
+    """Refuse a value that a `Literal` does not list.
+
+    Raises
+    ------
+    ArgumentError
+        If `value` is none of the options.
+    """
+    allowed = get_args(options)
+    if value not in allowed:
+        raise ArgumentError(f"`{argument}` must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+
+
+def valid_level(conf_level: object) -> float:
+    """`conf_level` if it lies between 0 and 1.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If not.
+    """
+    if isinstance(conf_level, bool) or not isinstance(conf_level, Real):
+        raise ArgumentTypeError(f"`conf_level` must be a number between 0 and 1; got {conf_level!r}")
+    level = float(conf_level)
+    if not 0 < level < 1:
+        hint = f"; did you mean {level / 100:g}?" if 50 <= level < 100 else ""
+        raise ArgumentError(f"`conf_level` must lie between 0 and 1; got {level:g}{hint}")
+    return level
+
+
+def valid_margin(margin: object) -> float | None:
+    """`margin` if it is None, or positive and finite.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If not.
+    """
+    if margin is None:
+        return None
+    if isinstance(margin, bool) or not isinstance(margin, Real):
+        raise ArgumentTypeError(f"`margin` must be a number; got {margin!r}")
+    value = float(margin)
+    if not 0 < value < math.inf:
+        raise ArgumentError(
+            f"`margin` must be positive and finite, on the scale of the scores; got {value:g}"
+        )
+    return value

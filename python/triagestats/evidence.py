@@ -1,0 +1,182 @@
+"""What intervals are read from: estimates, their errors by cluster, and bootstrap replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triagestats import intervals
+from triagestats.blocks import Block
+from triagestats.resample import bootstrap, leave_one_out
+from triagestats.totals import Totals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = ["Evidence", "gather_evidence"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What intervals are read from, at any level.
+
+    Attributes
+    ----------
+    estimate, std_error, df
+        Shape (E,). The error is that of the jackknife by cluster, V1 + V2 - V12 with two axes; 0 where
+        nothing varies, NaN where a model or level rests on one cluster.
+    replicates
+        Bootstrap estimates (R, E); (0, E) with two axes, or where nobody reads them.
+    leave_one_out, contributes
+        Along the first axis, shape (G, E).
+    rate_variance
+        Variance that the interval of a rate reads: the linearised one of a mean, with two axes the
+        squared `std_error`; NaN for estimands of several levels, shape (E,).
+    n_clusters
+        Clusters that carry data, the smaller number of two axes, shape (E,).
+    varies
+        Whether leaving a cluster out, or drawing others, changes the estimate, shape (E,).
+    one_way
+        Estimates whose error uses one axis only, as the other has one cluster for them, shape (E,).
+    repaired
+        Estimates for which V1 + V2 - V12 is not positive, and the larger of V1 and V2 stands, shape (E,).
+    """
+
+    estimate: Array
+    std_error: Array
+    df: Array
+    replicates: Array
+    leave_one_out: Array
+    contributes: NDArray[np.bool_]
+    rate_variance: Array
+    n_clusters: NDArray[np.int64]
+    varies: NDArray[np.bool_]
+    one_way: NDArray[np.bool_]
+    repaired: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """The jackknife along one way to cut the totals into clusters."""
+
+    without: Array
+    contributes: NDArray[np.bool_]
+    variance: Array
+    size: NDArray[np.int64]
+    varies: NDArray[np.bool_]
+
+
+def gather_evidence(
+    blocks: Sequence[Block],
+    totals: Totals,
+    *,
+    n_resamples: int,
+    seed: int,
+    n_threads: int = 1,
+) -> Evidence:
+    """Observed values, errors and replicates of all blocks, from one set of draws.
+
+    Parameters
+    ----------
+    blocks, totals
+        The estimands, and the totals that they read.
+    n_resamples, seed
+        Number of replicates R and the seed; no replicates are made for R = 0 or two axes.
+    n_threads
+        Changes no result.
+    """
+
+    def evaluate(values: Array, *, drop_empty: bool = False) -> Array:
+        return np.concatenate([block.evaluate(values, drop_empty=drop_empty) for block in blocks], axis=-1)
+
+    estimate = evaluate(totals.sums)
+    magnitude = np.concatenate([block.magnitude(totals.sums) for block in blocks])
+    noise = intervals.NOISE * np.maximum(np.abs(estimate), magnitude)
+
+    def way(values: Array, *, drop_empty: bool = False) -> _Way:
+        without = leave_one_out(lambda rest: evaluate(rest, drop_empty=drop_empty), values)
+        contributes = np.concatenate([block.contributes(values) for block in blocks], axis=-1)
+        variance, size = intervals.jackknife_error(without, contributes)
+        varies = _spread(without, contributes) > noise
+        return _Way(without, contributes, np.where(varies | np.isnan(variance), variance, 0.0), size, varies)
+
+    # Leaving a model out leaves the mean over the other models.
+    ways = [way(totals.along(k), drop_empty=axis.by == "model") for k, axis in enumerate(totals.axes)]
+    first = ways[0]
+    varies = np.any([one.varies for one in ways], axis=0)
+    replicates = np.empty((0, len(estimate)))
+    nowhere = np.zeros(len(estimate), dtype=bool)
+    if len(ways) == 2:
+        variance, size, one_way, repaired = _two_way(ways[0], ways[1], way(totals.cells).variance)
+        rate_variance = variance
+    else:
+        variance, size, one_way, repaired = first.variance, first.size, nowhere, nowhere
+        rate_variance = np.concatenate([_linear_variance(block, totals.values) for block in blocks])
+        if n_resamples > 0:
+            replicates = bootstrap(
+                evaluate, totals.values, n_resamples=n_resamples, seed=seed, n_threads=n_threads
+            )
+            still = np.flatnonzero(~varies)
+            drawn = replicates[:, still]
+            varies[still] = _spread(drawn, np.isfinite(drawn)) > noise[still]
+    return Evidence(
+        estimate=estimate,
+        std_error=np.sqrt(variance),
+        df=(size - 1).astype(np.float64),
+        replicates=replicates,
+        leave_one_out=first.without,
+        contributes=first.contributes,
+        rate_variance=rate_variance,
+        n_clusters=size,
+        varies=varies,
+        one_way=one_way,
+        repaired=repaired,
+    )
+
+
+def _spread(values: Array, where: NDArray[np.bool_]) -> Array:
+    """Largest minus smallest of the chosen values of each column; below 0 without any, NaN with a NaN."""
+    largest: Array = np.max(values, axis=0, initial=-np.inf, where=where)
+    smallest: Array = np.min(values, axis=0, initial=np.inf, where=where)
+    return largest - smallest
+
+
+def _two_way(
+    first: _Way, second: _Way, both: Array
+) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Variance, clusters, and where one axis stands alone or the larger variance stands in.
+
+    V1 + V2 - V12; the larger of V1 and V2 where that is not positive; one of them where the other axis
+    has a single cluster.
+
+    References
+    ----------
+    Cameron, A. C., Gelbach, J. B. and Miller, D. L. (2011), Robust inference with multiway clustering,
+    Journal of Business & Economic Statistics 29(2):238-249, doi:10.1198/jbes.2010.07136.
+    """
+    crossed = first.variance + second.variance - both
+    larger = np.maximum(first.variance, second.variance)
+    repaired = crossed <= intervals.NOISE * larger
+    variance = np.where(repaired, larger, crossed)
+    size = np.minimum(first.size, second.size)
+    for alone, other in ((first, second), (second, first)):
+        only = other.size < 2
+        variance = np.where(only, alone.variance, variance)
+        size = np.where(only, alone.size, size)
+    one_way = (first.size < 2) | (second.size < 2)
+    return variance, size, one_way, repaired & ~one_way & (larger > 0)
+
+
+def _linear_variance(block: Block, totals: Array) -> Array:
+    """G / (G - 1) times the sum of squared influences; NaN for an estimand of several levels."""
+    if len(block.target.estimand.levels) != 1:
+        return np.full(len(block.groups), np.nan)
+    size = block.contributes(totals).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance: Array = size / (size - 1) * (block.influence(totals) ** 2).sum(axis=0)
+    return variance

@@ -1,0 +1,238 @@
+"""A csv, parquet or jsonl file as one polars frame."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import re
+import zlib
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from triagestats.errors import ReadError
+from triagestats.results import Note
+from triagestats.source import Source, mixed_series
+
+__all__ = ["read_table"]
+
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_ENDINGS: Final = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_BYTE_ORDER_MARKS: Final = (
+    (b"\xff\xfe\x00\x00", "UTF-32"),
+    (b"\x00\x00\xfe\xff", "UTF-32"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_LONGEST_NAME: Final = 80
+
+
+def read_table(path: Path) -> Source:
+    """A csv, parquet or jsonl file (plain or gzip) as a frame.
+
+    All columns of a csv are text, so that the identifier `007` keeps its zeros. Separator, byte
+    order mark and decimal comma are recognised, and noted where they are unusual.
+
+    Raises
+    ------
+    ReadError
+        If the file is absent, has an unknown ending, or is not what its ending says.
+    """
+    path = path.expanduser() if path.parts[:1] == ("~",) else path
+    name = _name(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    gzipped = bool(suffixes) and suffixes[-1] == ".gz"
+    ending = suffixes[-2 if gzipped else -1] if len(suffixes) > gzipped else ""
+    if os.path.isdir(path):  # noqa: PTH112  # `Path.is_dir` fails on names that are too long
+        raise ReadError(f"{name} is a folder; expected one file")
+    if ending not in _ENDINGS:
+        raise ReadError(
+            f"{name} has {'the ending ' + repr(ending) if ending else 'no ending'}; expected a file "
+            "ending in "
+            f"{', '.join(_ENDINGS)}, or in one of them with .gz: save the table as one of these"
+        )
+    content = _content(path, name, gzipped=gzipped)
+    kind = _ENDINGS[ending]
+    if not content.removeprefix(b"\xef\xbb\xbf").strip():
+        raise ReadError(f"{name} is empty")
+    found = _looks_like(content)
+    if found not in (kind, "text") or (found == "text" and kind != "csv"):
+        raise ReadError(
+            f"{name} is named as {kind}, but its content looks like {found}; save it as {kind}, "
+            "or rename it after what it holds"
+        )
+    if kind == "csv":
+        return _read_csv(_decode(content, name), name, usual="\t" if ending == ".tsv" else ",")
+    try:
+        if kind == "parquet":
+            return Source(pl.read_parquet(BytesIO(content)))
+        return Source(_read_jsonl(_decode(content, name), name))
+    except pl.exceptions.PolarsError as error:
+        first = str(error).strip().splitlines()[0]
+        raise ReadError(
+            f"{name} cannot be read as {kind}, and may be damaged or cut short: {first}"
+        ) from error
+
+
+def _name(path: Path) -> str:
+    name = path.name or str(path)
+    return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")
+
+
+def _content(path: Path, name: str, *, gzipped: bool) -> bytes:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        folder = path.parent.absolute()
+        raise ReadError(f"there is no file {name} in {str(folder)!r}; correct the path") from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise ReadError(f"{name} cannot be read: {reason}") from error
+    if content[:2] == b"\x1f\x8b":
+        try:
+            return gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ReadError(f"{name} is a damaged gzip file ({error}); copy or compress it again") from error
+    if gzipped:
+        raise ReadError(f"{name} is named as gzip, but it is not compressed; drop .gz from its name")
+    return content
+
+
+def _looks_like(content: bytes) -> str:
+    head = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if content[:4] == b"PAR1":
+        return "parquet"
+    if content[:4] == b"PK\x03\x04":
+        return "a zip archive (an Excel workbook is one)"
+    if any(content.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
+        return "jsonl" if head.lstrip(b"\xff\xfe\x00").startswith(b"{") else "text"
+    if re.match(rb'\{\s*("|\})', head):
+        return "jsonl"
+    if re.match(rb"\[\s*[\[{]", head):
+        return "a JSON array"
+    if b"\x00" in head:
+        return "binary data"
+    return "text"
+
+
+def _decode(content: bytes, name: str) -> str:
+    marked = [encoding for mark, encoding in _BYTE_ORDER_MARKS if content.startswith(mark)]
+    encoding = marked[0] if marked else "UTF-8"
+    try:
+        return content.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ReadError(
+            f"{name} is not {encoding} text (byte {error.start:,} is none of its characters); save it as "
+            "UTF-8"
+        ) from error
+
+
+def _read_csv(text: str, name: str, *, usual: str) -> Source:
+    if text.count('"') % 2:
+        raise ReadError(
+            f"{name} has a quotation mark that is never closed; quote whole fields, and double the marks "
+            "in them"
+        )
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
+    separator = _separator(text)
+    header = _header(text, separator, name)
+    try:
+        frame = pl.read_csv(
+            StringIO(text), separator=separator, infer_schema=False, has_header=True, new_columns=header
+        )
+    except pl.exceptions.PolarsError as error:
+        _check_rows(text, separator, len(header), name)
+        first = str(error).strip().splitlines()[0]
+        raise ReadError(
+            f"{name} cannot be read as csv: {first}; look for a quotation mark that is not doubled within "
+            "a quoted field"
+        ) from error
+    if frame.height and frame[header[-1]].null_count():
+        _check_rows(text, separator, len(header), name)
+    notes = []
+    if separator != usual:
+        notes.append(Note("separator", f"{name}: columns are separated by {separator!r}."))
+    filled = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    if blank := frame.height - filled.height:
+        lines = "1 blank line is" if blank == 1 else f"{blank:,} blank lines are"
+        notes.append(Note("blank_lines", f"{name}: {lines} left out."))
+    return Source(filled, tuple(notes), decimal_comma=separator != ",")
+
+
+def _separator(text: str) -> str:
+    """The candidate that stands most often in the header, outside quotes."""
+    end = re.search(r"[\r\n]", re.sub(r'"[^"]*"', lambda m: "x" * len(m.group()), text.lstrip("\r\n")))
+    header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")[: end.start()] if end else text)
+    return max(_SEPARATORS, key=header.count)
+
+
+def _header(text: str, separator: str, name: str) -> list[str]:
+    """Column names, each once; a column without one is called after its position."""
+    names = next(row for row in csv.reader(StringIO(text, newline=""), delimiter=separator) if row)
+    twice = sorted({column for column in names if column and names.count(column) > 1})
+    if twice:
+        raise ReadError(
+            f"{name} has several columns named {' and '.join(map(repr, twice))}; rename them, so that each "
+            "has a name of its own"
+        )
+    header: list[str] = []
+    for position, column in enumerate(names, start=1):
+        own = column or f"column_{position}"
+        while own in header or (not column and own in names):
+            own += "_"
+        header.append(own)
+    return header
+
+
+def _check_rows(text: str, separator: str, width: int, name: str) -> None:
+    """Every row must have as many fields as the header."""
+    reader = csv.reader(StringIO(text, newline=""), delimiter=separator)
+    try:
+        for row in reader:
+            if row and len(row) != width:
+                fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+                raise ReadError(
+                    f"{name}, line {reader.line_num:,}, has {fields}, and its header has {width}; "
+                    "quote fields that hold the separator, and complete rows that are cut short"
+                )
+    except csv.Error as error:
+        raise ReadError(f"{name}, line {reader.line_num:,}, is not csv: {error}") from None
+
+
+def _read_jsonl(text: str, name: str) -> pl.DataFrame:
+    try:
+        return pl.read_ndjson(BytesIO(text.encode()), infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        return _read_json_lines(text, name)
+
+
+def _read_json_lines(text: str, name: str) -> pl.DataFrame:
+    """What polars does not take: NaN, numbers beside text in one column; or the line that is wrong."""
+    rows: list[dict[str, object]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise ReadError(
+                f"{name}, line {number:,}, is not one JSON object; jsonl has one whole object in each line"
+            )
+        rows.append(row)
+    names = dict.fromkeys(key for row in rows for key in row)
+    return pl.DataFrame([mixed_series(key, [row.get(key) for row in rows]) for key in names])

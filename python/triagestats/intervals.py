@@ -1,0 +1,209 @@
+"""Readings of estimates, jackknife values and replicates as intervals; functions on arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = [
+    "NOISE",
+    "TIES",
+    "Ends",
+    "bca",
+    "jackknife_error",
+    "jackknife_t",
+    "korn_graubard_plus_two",
+    "percentile",
+    "t_p_value",
+]
+
+
+TIES: Final = 1e-10
+"""Values tie when they agree to ten significant digits."""
+NOISE: Final = 1e-12
+"""Below this share of the means that it is made of, a difference is rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Lower and upper ends of intervals, shape (E,) each; NaN where undefined."""
+
+    low: Array
+    high: Array
+
+
+def jackknife_error(leave_one_out: Array, contributes: NDArray[np.bool_]) -> tuple[Array, NDArray[np.int64]]:
+    """Delete-one-cluster jackknife variance of each estimate.
+
+    `V = (G - 1) / G * sum_g (theta_(g) - mean(theta_(.)))^2` over the G clusters that carry data for
+    the estimate.
+
+    Parameters
+    ----------
+    leave_one_out
+        Estimates without each cluster, shape (G, E).
+    contributes
+        Whether the cluster carries data for the estimate, shape (G, E).
+
+    Returns
+    -------
+    tuple
+        Variances (E,), NaN with fewer than two clusters or an undefined estimate, and G of each (E,).
+
+    References
+    ----------
+    Efron, B. and Tibshirani, R. J. (1993), An Introduction to the Bootstrap, chapter 11,
+    doi:10.1007/978-1-4899-4541-9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triagestats.intervals import jackknife_error
+    >>> x = np.array([1.0, 2.0, 6.0])
+    >>> without = (x.sum() - x) / 2
+    >>> variance, g = jackknife_error(without[:, None], np.ones((3, 1), bool))
+    >>> bool(np.isclose(variance[0], x.var(ddof=1) / 3))
+    True
+    """
+    size = contributes.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.where(contributes, leave_one_out, 0.0)
+        center = kept.sum(axis=0) / size
+        squares = np.where(contributes, (leave_one_out - center) ** 2, 0.0).sum(axis=0)
+        variance = (size - 1) / size * squares
+    return np.where(size >= 2, variance, np.nan), size
+
+
+def jackknife_t(estimate: Array, std_error: Array, df: Array, conf_level: float) -> Ends:
+    """`estimate +- t_{df, 1 - alpha/2} * std_error`; NaN where the error is 0, which is no error at all."""
+    half = np.where(std_error > 0, stdtrit(df, 0.5 + conf_level / 2) * std_error, np.nan)
+    return Ends(estimate - half, estimate + half)
+
+
+def t_p_value(estimate: Array, std_error: Array, df: Array) -> Array:
+    """Two-sided p-value of `estimate / std_error` against t with df degrees of freedom; NaN for no error."""
+    statistic = estimate / np.where(std_error > 0, std_error, np.nan)
+    p: Array = 2 * stdtr(df, -np.abs(statistic))
+    return p
+
+
+def percentile(replicates: Array, conf_level: float) -> Ends:
+    """Quantiles of the finite replicates (R, E), definition 6 of Hyndman and Fan (1996).
+
+    With R = 9,999 the ends at 95 % are order statistics, as (R + 1) alpha / 2 is whole.
+
+    References
+    ----------
+    Hyndman, R. J. and Fan, Y. (1996), Sample quantiles in statistical packages, The American
+    Statistician 50(4):361-365, doi:10.1080/00031305.1996.10473566.
+    """
+    tail = (1 - conf_level) / 2
+    return _quantiles(replicates, np.full(replicates.shape[1], tail), np.full(replicates.shape[1], 1 - tail))
+
+
+def _quantiles(replicates: Array, low: Array, high: Array) -> Ends:
+    ends = np.full((2, replicates.shape[1]), np.nan)
+    usable = np.isfinite(replicates)
+    ordered = np.sort(np.where(usable, replicates, np.nan), axis=0)  # NaN goes last
+    finite = usable.sum(axis=0)
+    for place in range(replicates.shape[1]):
+        if finite[place] and np.isfinite(low[place]) and np.isfinite(high[place]):
+            column = ordered[: finite[place], place]
+            rank = np.array([low[place], high[place]]) * (len(column) + 1) - 1
+            rank = np.clip(np.round(rank, 9), 0, len(column) - 1)
+            below = np.floor(rank).astype(int)
+            above = np.minimum(below + 1, len(column) - 1)
+            ends[:, place] = column[below] + (rank - below) * (column[above] - column[below])
+    return Ends(ends[0], ends[1])
+
+
+def bca(
+    estimate: Array,
+    replicates: Array,
+    leave_one_out: Array,
+    contributes: NDArray[np.bool_],
+    conf_level: float,
+) -> Ends:
+    """Bias-corrected and accelerated percentile interval.
+
+    z0 is the normal quantile of the share of replicates below the estimate, ties counted half; the
+    acceleration is that of the jackknife over clusters, `a = sum d^3 / (6 (sum d^2)^1.5)` with
+    `d = mean(theta_(.)) - theta_(g)`. NaN where no replicate lies below or above the estimate, or the
+    jackknife has no variance.
+
+    References
+    ----------
+    Efron, B. (1987), Better bootstrap confidence intervals, JASA 82(397):171-185,
+    doi:10.1080/01621459.1987.10478410.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        usable = np.isfinite(replicates)
+        finite = usable.sum(axis=0)
+        largest = np.max(np.abs(replicates), axis=0, initial=0.0, where=usable)
+        tolerance = TIES * np.maximum(np.abs(estimate), largest)
+        below = (usable & (replicates < estimate - tolerance)).sum(axis=0)
+        above = (usable & (replicates > estimate + tolerance)).sum(axis=0)
+        z0 = ndtri((below + (finite - below - above) / 2) / finite)
+        size = contributes.sum(axis=0)
+        center = np.where(contributes, leave_one_out, 0.0).sum(axis=0) / size
+        d = np.where(contributes, center - leave_one_out, 0.0)
+        squares = (d**2).sum(axis=0)
+        a = (d**3).sum(axis=0) / (6 * squares**1.5)
+        z = ndtri(0.5 + conf_level / 2)
+        ends = [ndtr(z0 + (z0 + side) / (1 - a * (z0 + side))) for side in (-z, z)]
+    defined = (below > 0) & (above > 0) & np.isfinite(a) & (ends[0] < ends[1])
+    return _quantiles(replicates, np.where(defined, ends[0], np.nan), np.where(defined, ends[1], np.nan))
+
+
+def korn_graubard_plus_two(
+    rate: Array, variance: Array, n_clusters: Array, n_rows: Array, conf_level: float
+) -> Ends:
+    """Interval of a clustered rate: Korn and Graubard's after adding one all-right and one all-wrong cluster.
+
+    With p the rate, G clusters, N rows and s2 = G * variance: m = (G p + 1) / (G + 2);
+    v = ((G-1) s2 + G (p-m)^2 + (1-m)^2 + m^2) / (G+1);
+    n* = min(m (1-m) (G+2) / v, N) * (t_{N-1} / t_{G-1})^2; the interval is that of Clopper and Pearson
+    at p n* of n*. It has a positive width at rates of 0 and 1.
+
+    Parameters
+    ----------
+    rate, variance
+        The rate and its linearised variance by cluster, shape (E,).
+    n_clusters, n_rows
+        G and N, shape (E,).
+
+    References
+    ----------
+    Korn, E. L. and Graubard, B. I. (1998), Confidence intervals for proportions with small expected
+    number of positive counts estimated from survey data, Survey Methodology 24(2):193-201; the added
+    clusters are this package's, after its own coverage study.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triagestats.intervals import korn_graubard_plus_two
+    >>> one = np.array([1.0])
+    >>> ends = korn_graubard_plus_two(one, 0 * one, 12 * one, 216 * one, 0.95)
+    >>> bool(ends.low[0] < 1), float(ends.high[0])
+    (True, 1.0)
+    """
+    alpha = 1 - conf_level
+    with np.errstate(divide="ignore", invalid="ignore"):
+        m = (n_clusters * rate + 1) / (n_clusters + 2)
+        spread = (n_clusters - 1) * n_clusters * variance
+        v = (spread + n_clusters * (rate - m) ** 2 + (1 - m) ** 2 + m**2) / (n_clusters + 1)
+        ratio = stdtrit(n_rows - 1, 1 - alpha / 2) / stdtrit(n_clusters - 1, 1 - alpha / 2)
+        effective = np.minimum(m * (1 - m) * (n_clusters + 2) / v, n_rows) * ratio**2
+        right = rate * effective
+        wrong = effective - right
+        low = np.where(right <= 0, 0.0, betaincinv(np.maximum(right, 1e-300), wrong + 1, alpha / 2))
+        high = np.where(wrong <= 0, 1.0, betaincinv(right + 1, np.maximum(wrong, 1e-300), 1 - alpha / 2))
+    return Ends(low, high)

@@ -1,0 +1,328 @@
+"""ResponseTable: a frame of responses, the roles of its columns, the response scale, and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, fields
+from typing import Any
+
+import polars as pl
+
+from triagestats.canonical import Factor, canonical_frame, check_key, recluster
+from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
+from triagestats.ingest import to_polars
+from triagestats.labels import in_task, label_of, listed, n_rows
+from triagestats.results import Note
+from triagestats.roles import Assignment, RoleArgument, assign_roles
+from triagestats.schema import KEY_ROLES, ROLES, Unparsed
+from triagestats.scoring import score_rows
+
+__all__ = ["ResponseTable"]
+
+_UNPARSED = ("as scored", "wrong", "missing")
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class ResponseTable:
+    """Responses of models to scenarios under conditions, one row a response (or a judgment of it).
+
+    Parameters
+    ----------
+    data
+        A dataframe (polars, lazy polars, pandas, pyarrow, duckdb, or any that narwhals knows), a mapping
+        of columns, or a path to a csv, tsv, parquet or jsonl file, plain or gzip. It is never changed.
+    scenario, model, condition, variant, repetition, judge, metric, response, gold, score, status, \
+reason, task, source, cluster, stratum
+        The column that plays each role; recognised by its usual spellings where not given, and False
+        where none plays it. `condition` takes several columns; `gold` one column, a pair (low, high),
+        or a column of ranges such as `C/D`; `cluster` one or two columns or roles; `metric` also takes
+        the value to keep.
+    levels
+        The response scale from least to most urgent. Needed to read gold ranges.
+    higher_is_better
+        Whether a larger score is the better one.
+    unparsed
+        What becomes of answers that could not be read: `as scored` (default) leaves them as the table
+        has them, `wrong` scores them 0, `missing` takes their score away.
+
+    Attributes
+    ----------
+    frame
+        The canonical polars frame: role columns under the names of the roles, `score` (float),
+        `status` and `reason`, then the other columns. Sorted by key, so that the order of the rows
+        that came in changes nothing.
+    factors
+        The condition columns with their levels in order; the first level is the default reference.
+
+    Raises
+    ------
+    RoleError
+        If a named column is absent, or two columns could play one role.
+    DataError
+        If a key repeats, a score or label cannot be read, or an identifier is blank.
+
+    Notes
+    -----
+    A row is correct when `gold_low <= response <= gold_high` in the order of `levels`; without
+    `levels`, when the response equals the gold. NaN scores get the status `unscored`, null ones
+    `missing`. Key = scenario, model, condition(s), variant, repetition, judge, metric.
+
+    Examples
+    --------
+    >>> import triagestats as ts
+    >>> table = ts.ResponseTable(
+    ...     {"scenario": ["a", "a", "b"], "response": ["C", "D", "A"], "gold": ["C/D", "C/D", "B"],
+    ...      "model": ["m", "n", "m"]},
+    ...     levels=["A", "B", "C", "D"],
+    ... )
+    >>> table.frame["score"].to_list()
+    [1.0, 1.0, 0.0]
+    """
+
+    frame: pl.DataFrame
+    roles: Assignment
+    factors: tuple[Factor, ...]
+    levels: tuple[str, ...] | None
+    higher_is_better: bool
+    unparsed: Unparsed
+    notes: tuple[Note, ...]
+
+    def __init__(
+        self,
+        data: object,
+        *,
+        scenario: RoleArgument = None,
+        model: RoleArgument = None,
+        condition: RoleArgument = None,
+        variant: RoleArgument = None,
+        repetition: RoleArgument = None,
+        judge: RoleArgument = None,
+        metric: RoleArgument = None,
+        response: RoleArgument = None,
+        gold: RoleArgument = None,
+        score: RoleArgument = None,
+        status: RoleArgument = None,
+        reason: RoleArgument = None,
+        task: RoleArgument = None,
+        source: RoleArgument = None,
+        cluster: RoleArgument = None,
+        stratum: RoleArgument = None,
+        levels: Sequence[str] | None = None,
+        higher_is_better: bool = True,
+        unparsed: Unparsed = "as scored",
+    ) -> None:
+        given = {
+            "scenario": scenario,
+            "model": model,
+            "condition": condition,
+            "variant": variant,
+            "repetition": repetition,
+            "judge": judge,
+            "metric": metric,
+            "response": response,
+            "gold": gold,
+            "score": score,
+            "status": status,
+            "reason": reason,
+            "task": task,
+            "source": source,
+            "cluster": cluster,
+            "stratum": stratum,
+        }
+        scale = _scale(levels)
+        if unparsed not in _UNPARSED:
+            raise ArgumentError(
+                f"`unparsed` must be one of {', '.join(map(repr, _UNPARSED))}; got {unparsed!r}"
+            )
+        if not isinstance(higher_is_better, bool):
+            raise ArgumentTypeError(f"`higher_is_better` must be True or False; got {higher_is_better!r}")
+        if isinstance(data, ResponseTable):
+            raise ArgumentTypeError(
+                "`data` is a ResponseTable already; use it, or give what it was made from"
+            )
+        came = to_polars(data)
+        raw = came.frame
+        if raw.height == 0:
+            found = f"; its columns are {listed(raw.columns)}" if raw.width else " and no columns"
+            raise DataError(f"`data` has no rows{found}")
+        roles = assign_roles(raw.columns, given)
+        if "scenario" not in roles:
+            raise DataError(
+                "`scenario` has no column: name the one that holds the item, question or case with "
+                f"`scenario=`; the columns are {listed(raw.columns)}"
+            )
+        frame, factors = canonical_frame(raw, roles)
+        frame, metric_note = _one_metric(frame, roles)
+        frame, task_note = _scenario_in_task(frame, roles)
+        frame, scoring_notes = score_rows(
+            frame, levels=scale, unparsed=unparsed, decimal_comma=came.decimal_comma
+        )
+        frame = _key_order(frame)
+        check_key(frame, roles, _carried(frame))
+        self._fill(
+            frame=frame,
+            roles=roles,
+            factors=_present_factors(frame, factors),
+            levels=scale,
+            higher_is_better=higher_is_better,
+            unparsed=unparsed,
+            notes=(*came.notes, *metric_note, *task_note, *scoring_notes),
+        )
+
+    def _fill(self, **values: Any) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, values[field.name])
+
+    def _with(self, **changes: Any) -> ResponseTable:
+        copy = object.__new__(ResponseTable)
+        copy._fill(**{field.name: getattr(self, field.name) for field in fields(self)} | changes)
+        return copy
+
+    def with_judgments(self, judgments: object, **roles: RoleArgument) -> ResponseTable:
+        """Responses scored by a second table that has one row a judgment.
+
+        Parameters
+        ----------
+        judgments
+            A table as `ResponseTable` takes it: the key of the response, a judge, and a label or a score.
+        **roles
+            The columns of `judgments`, as in `ResponseTable`; recognised where not given.
+
+        Returns
+        -------
+        ResponseTable
+            One row a judgment for the responses that were judged, the other rows as they were. A label and
+            a score that a judged response had itself are carried as `own_response` and `own_score`; what
+            else the judgments hold is carried too, as `judgment.name` where the responses have that name.
+
+        Raises
+        ------
+        DataError
+            If a judgment fits no response or several, a judge judges a response twice, or the table
+            already names judges.
+
+        Examples
+        --------
+        >>> import triagestats as ts
+        >>> responses = ts.ResponseTable(
+        ...     {"scenario": ["a", "b"], "response": [None, "no"], "gold": ["yes", "no"]}
+        ... )
+        >>> judged = responses.with_judgments(
+        ...     {"scenario": ["a", "a"], "judge": ["x", "y"], "label": ["yes", "no"]}
+        ... )
+        >>> judged.frame.select("scenario", "judge", "score").rows()
+        [('a', 'x', 1.0), ('a', 'y', 0.0), ('b', None, 1.0)]
+        """
+        from triagestats.judgments import attach_judgments
+
+        frame, notes = attach_judgments(self, judgments, roles)
+        return self._with(frame=_key_order(frame), notes=(*self.notes, *notes))
+
+    def with_cluster(self, cluster: RoleArgument) -> ResponseTable:
+        """The same responses resampled by another column, two crossed columns, or (False) the scenario.
+
+        Parameters
+        ----------
+        cluster
+            One or two columns of the frame, or roles that it has.
+
+        Raises
+        ------
+        RoleError
+            If there is no such column.
+        """
+        frame, roles = recluster(self.frame, self.roles, cluster)
+        return self._with(frame=frame, roles=roles)
+
+    def __repr__(self) -> str:
+        scored = self.frame["score"].count()
+        return (
+            f"ResponseTable: {self.frame.height:,} rows, {scored:,} with a score, "
+            f"{self.frame['scenario'].n_unique():,} scenarios; "
+            + ", ".join(f"{role} = {'/'.join(columns)}" for role, columns in self.roles.columns.items())
+        )
+
+
+def _scale(levels: Iterable[object] | None) -> tuple[str, ...] | None:
+    if levels is None:
+        return None
+    if isinstance(levels, str | Mapping | Set) or not isinstance(levels, Iterable):
+        raise ArgumentTypeError(
+            "`levels` must be a list of labels from least to most urgent, such as ['A', 'B', 'C']; "
+            f"got {type(levels).__name__}"
+        )
+    given = [label_of(level) for level in levels]
+    scale = tuple(level for level in given if level is not None)
+    if len(scale) < max(2, len(given)) or len(set(scale)) < len(scale):
+        raise ArgumentError(
+            f"`levels` must hold two or more different labels, each once and none blank; got {given}"
+        )
+    return scale
+
+
+def _one_metric(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    if "metric" not in frame.columns:
+        return frame, ()
+    present = frame["metric"].unique().drop_nulls().sort().to_list()
+    wanted = roles.metric
+    if wanted is not None:
+        if wanted not in present:
+            raise DataError(
+                f"`metric` names {wanted!r}, which the table does not have; choose from {listed(present)}"
+            )
+        kept = frame.filter(pl.col("metric") == wanted)
+        left = frame.height - kept.height
+        message = (
+            f"Metric {wanted!r}; {n_rows(left)} of other metrics {'is' if left == 1 else 'are'} left out."
+        )
+        return kept, (Note("metric", message),) if left else ()
+    if len(present) > 1:
+        raise DataError(
+            f"`metric` has several values, {listed(present)}; choose one, for instance "
+            f"`metric={present[0]!r}`"
+        )
+    if present and (blank := frame["metric"].null_count()):
+        raise DataError(
+            f"`metric` is column {roles.one('metric')!r}, which is blank in {blank:,} of "
+            f"{n_rows(frame.height)}; fill it in, or keep the others with `metric={present[0]!r}`"
+        )
+    return frame, ()
+
+
+def _scenario_in_task(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    if "task" not in frame.columns or frame["task"].n_unique() < 2:
+        return frame, ()
+    joint = frame.select(in_task()).to_series()
+    if joint.n_unique() < frame.select("task", "scenario").n_unique():
+        raise DataError(
+            "`task` and `scenario` have labels that are one when joined, as 'a/b' with 'c' and 'a' with "
+            "'b/c' would be; rename the tasks that hold a slash"
+        )
+    clusters = [
+        f"cluster_{position + 1}"
+        for position, name in enumerate(roles.columns.get("cluster", ()))
+        if name == roles.one("scenario")
+    ]
+    note = Note(
+        "task",
+        f"{frame['task'].n_unique()} tasks: a scenario is task/item, so that tasks share none.",
+    )
+    return frame.with_columns(joint.alias(name) for name in ("scenario", *clusters)), (note,)
+
+
+def _key_order(frame: pl.DataFrame) -> pl.DataFrame:
+    key = [role for role in KEY_ROLES if role in frame.columns]
+    return frame.sort(key, nulls_last=False, maintain_order=True)
+
+
+def _carried(frame: pl.DataFrame) -> list[str]:
+    own = {*ROLES, "cluster_1", "cluster_2"}
+    return [name for name in frame.columns if name not in own and not name.startswith("condition[")]
+
+
+def _present_factors(frame: pl.DataFrame, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    """Levels that are left after rows of other metrics went."""
+    return tuple(
+        Factor(f.name, f.column, tuple(v for v in f.levels if v in set(frame[f.column])), f.declared)
+        for f in factors
+    )

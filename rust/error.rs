@@ -1,0 +1,210 @@
+//! The one error of the kernels.
+
+/// What the kernels return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An input that no kernel can work on. Each message names the argument, what was expected and what
+/// came.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A slice whose length does not follow from the other arguments.
+    #[error("`{name}` must hold {expected} values, got {actual}")]
+    Shape {
+        /// The argument.
+        name: &'static str,
+        /// Length that the other arguments imply.
+        expected: usize,
+        /// Length that came.
+        actual: usize,
+    },
+    /// Output whose length is not a whole number of replicates.
+    #[error("`out` must hold whole replicates of {row_len} values, got {actual} values")]
+    PartialReplicate {
+        /// Values in one replicate.
+        row_len: usize,
+        /// Length that came.
+        actual: usize,
+    },
+    /// A size of zero.
+    #[error("{what} must be at least 1, got 0")]
+    Empty {
+        /// What there is none of.
+        what: &'static str,
+    },
+    /// NaN or an infinity among the values.
+    #[error(
+        "`{name}` must be finite, got {value} at {at:?}; \
+         remove or fill missing values before summing by cluster"
+    )]
+    NotFinite {
+        /// The argument.
+        name: &'static str,
+        /// The value, as text, so that errors can be compared.
+        value: String,
+        /// Index of the value on each axis.
+        at: Vec<usize>,
+    },
+    /// A stratum code that no cluster has, below one that some cluster has.
+    #[error(
+        "`strata` must use every code from 0 to {largest}, but no cluster has code {code}; \
+         number the strata without gaps"
+    )]
+    StrataGap {
+        /// The smallest code without a cluster.
+        code: u32,
+        /// The largest code in use.
+        largest: u32,
+    },
+    /// A number of labels for which there is no permutation kernel.
+    #[error("there must be 2 to 8 labels, got {n_labels}")]
+    Labels {
+        /// Labels that came.
+        n_labels: usize,
+    },
+    /// More rows than a 32-bit index can name.
+    #[error("there may be at most {limit} rows (clusters x labels), got {actual}")]
+    TooManyRows {
+        /// Largest number of rows.
+        limit: u32,
+        /// Rows that came.
+        actual: usize,
+    },
+    /// Replicate numbers that go past 64 bits.
+    #[error("`first` + `n_resamples` must stay within 64 bits, got {first} + {n_resamples}")]
+    ReplicateRange {
+        /// Number of the first replicate.
+        first: u64,
+        /// Replicates asked for.
+        n_resamples: usize,
+    },
+    /// Arrangements past the last one.
+    #[error(
+        "`first` + `n_resamples` must not exceed the {available} arrangements, \
+         got {first} + {n_resamples}"
+    )]
+    TooManyArrangements {
+        /// Number of the first arrangement.
+        first: u64,
+        /// Arrangements asked for.
+        n_resamples: usize,
+        /// Arrangements that exist.
+        available: u64,
+    },
+    /// A number of arrangements that 64 bits cannot hold.
+    #[error(
+        "{n_clusters} clusters of {n_labels} labels have more arrangements than 64 bits can \
+         number; draw permutations at random instead"
+    )]
+    UncountableArrangements {
+        /// Clusters.
+        n_clusters: usize,
+        /// Labels in each.
+        n_labels: usize,
+    },
+    /// Output that memory cannot hold.
+    #[error(
+        "{n_resamples} replicates of {row_len} values do not fit in memory; \
+         ask for fewer at a time and move `first` on"
+    )]
+    TooLarge {
+        /// Replicates asked for.
+        n_resamples: usize,
+        /// Values in one replicate.
+        row_len: usize,
+    },
+}
+
+/// Checks that a matrix with the given axes has cells, and that `values` fills it with finite
+/// numbers.
+///
+/// # Errors
+/// [`Error::Shape`] for another length, [`Error::NotFinite`] for the first NaN or infinity.
+pub(crate) fn check_values(name: &'static str, values: &[f64], axes: &[usize]) -> Result<()> {
+    let expected = axes.iter().try_fold(1_usize, |size, &axis| size.checked_mul(axis));
+    if expected != Some(values.len()) {
+        return Err(Error::Shape {
+            name,
+            expected: expected.unwrap_or(usize::MAX),
+            actual: values.len(),
+        });
+    }
+    let Some(flat) = values.iter().position(|value| !value.is_finite()) else {
+        return Ok(());
+    };
+    let mut rest = flat;
+    let mut at: Vec<usize> = axes
+        .iter()
+        .rev()
+        .map(|&axis| {
+            let index = rest % axis;
+            rest /= axis;
+            index
+        })
+        .collect();
+    at.reverse();
+    Err(Error::NotFinite { name, value: values[flat].to_string(), at })
+}
+
+/// Checks that there is at least one of `what`.
+///
+/// # Errors
+/// [`Error::Empty`] otherwise.
+pub(crate) fn check_some(what: &'static str, size: usize) -> Result<()> {
+    if size == 0 { Err(Error::Empty { what }) } else { Ok(()) }
+}
+
+/// The number of rows as a 32-bit index, which keeps the lists of rows small.
+///
+/// # Errors
+/// [`Error::TooManyRows`] past 32 bits.
+pub(crate) fn check_rows(n_rows: usize) -> Result<u32> {
+    u32::try_from(n_rows).map_err(|_| Error::TooManyRows { limit: u32::MAX, actual: n_rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_located_on_their_axes() {
+        let mut values = vec![0.0; 24];
+        assert_eq!(check_values("x", &values, &[2, 3, 4]), Ok(()));
+        values[17] = f64::NEG_INFINITY;
+        assert_eq!(
+            check_values("x", &values, &[2, 3, 4]),
+            Err(Error::NotFinite { name: "x", value: "-inf".into(), at: vec![1, 1, 1] })
+        );
+    }
+
+    #[test]
+    fn lengths_must_agree_with_axes() {
+        assert_eq!(
+            check_values("x", &[0.0; 5], &[2, 3]),
+            Err(Error::Shape { name: "x", expected: 6, actual: 5 })
+        );
+        assert_eq!(
+            check_values("x", &[], &[usize::MAX, 2]),
+            Err(Error::Shape { name: "x", expected: usize::MAX, actual: 0 })
+        );
+    }
+
+    #[test]
+    fn rows_past_32_bits_are_refused() {
+        assert_eq!(check_rows(7), Ok(7));
+        #[cfg(target_pointer_width = "64")]
+        assert_eq!(
+            check_rows(1 << 32),
+            Err(Error::TooManyRows { limit: u32::MAX, actual: 1 << 32 })
+        );
+    }
+
+    #[test]
+    fn messages_name_the_argument() {
+        let error = Error::NotFinite { name: "totals", value: "NaN".into(), at: vec![3, 1] };
+        assert_eq!(
+            error.to_string(),
+            "`totals` must be finite, got NaN at [3, 1]; \
+             remove or fill missing values before summing by cluster"
+        );
+    }
+}

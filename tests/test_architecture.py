@@ -1,0 +1,188 @@
+"""The order of the modules: each imports only from its left, and a few may do what others may not."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# From left to right; modules in one tuple are one family and may import each other. A new module gets its
+# place here.
+ORDER: list[str | tuple[str, ...]] = [
+    "errors",
+    "schema",
+    "results",
+    "arguments",
+    "labels",
+    "source",
+    "files",
+    "ingest",
+    "roles",
+    "canonical",
+    "gold",
+    "scoring",
+    "judgments",
+    "table",
+    ("_simulate_truth", "_simulate_design", "_simulate_draw"),
+    ("simulate", "_demo"),
+    "demo",
+    "design",
+    "matching",
+    "totals",
+    "estimands",
+    "blocks",
+    "plan",
+    "_native",
+    "resample",
+    "intervals",
+    "permutation",
+    "defaults",
+    "verdicts",
+    "evidence",
+    "inference",
+    "independent",
+    "readings",
+    "missingness",
+    "describe",
+    "analysis",
+    "analyze",
+    "report",
+    "report.labels",
+    "report.grid",
+    "report.sections",
+    "report.text",
+    "cli",
+]
+# Imports from the right that are meant, made where they are used.
+FROM_THE_RIGHT = {
+    ("analysis", "report.text"),  # an analysis prints itself; reports read analyses
+}
+RUST_BOUND = {"resample", "permutation"}
+
+RANK = {
+    name: rank for rank, entry in enumerate(ORDER) for name in ((entry,) if isinstance(entry, str) else entry)
+}
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
+NUMERIC = {"math", "numpy", "polars", "scipy", "statistics"}
+
+
+def package() -> Path:
+    spec = importlib.util.find_spec("triagestats")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def sources() -> dict[str, str]:
+    """Return the source of every module by its name within the package."""
+    found = {}
+    for path in package().rglob("*.py"):
+        parts = path.relative_to(package()).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+SOURCES = sources()
+
+
+def running(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk over the code that runs: imports for type checkers do not."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            for other in child.orelse:
+                yield other
+                yield from running(other)
+            continue
+        yield child
+        yield from running(child)
+
+
+def imports(source: str) -> set[str]:
+    """Return the modules of the package that a source imports, anywhere in it."""
+    found = set()
+    for node in running(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "relative imports hide their target"
+            module = node.module or ""
+            inside = {f"{module}.{alias.name}" for alias in node.names}
+            modules = {name for name in inside if name.removeprefix("triagestats.") in RANK}
+            found |= modules or {module}
+    own = {name.removeprefix("triagestats.") for name in found if name.startswith("triagestats.")}
+    return own & set(RANK) | {name for name in own if name not in RANK}
+
+
+def arithmetic(source: str) -> list[str]:
+    """Return the places of a source that compute with numbers."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ARITHMETIC):
+            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            found += [f"line {node.lineno}: import {n}" for n in names if n.partition(".")[0] in NUMERIC]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("sum", "min", "max", "abs", "round"):
+            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+def test_every_module_has_a_place_in_the_order() -> None:
+    assert set(SOURCES) - {""} == set(RANK) - {"_native"}
+
+
+@pytest.mark.parametrize("name", sorted(set(SOURCES) - {""}))
+def test_imports_come_from_the_left(name: str) -> None:
+    wrong = {
+        other
+        for other in imports(SOURCES[name])
+        if RANK.get(other, 0) > RANK.get(name, 0) and (name, other) not in FROM_THE_RIGHT
+    }
+    assert not wrong, f"{name} imports {sorted(wrong)}, which stand to its right"
+
+
+def test_the_exceptions_are_used() -> None:
+    assert all(other in imports(SOURCES[name]) for name, other in FROM_THE_RIGHT)
+
+
+def test_only_resampling_knows_the_native_module() -> None:
+    assert {name for name, source in SOURCES.items() if "_native" in imports(source)} == RUST_BOUND
+
+
+def test_analyze_does_no_arithmetic() -> None:
+    assert arithmetic(SOURCES["analyze"]) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from triagestats import cli", {"cli"}),
+        ("import triagestats.analyze as a", {"analyze"}),
+        ("from triagestats.report.text import summary_text", {"report.text"}),
+        ("from triagestats.report import text", {"report.text"}),
+        ("def f():\n    from triagestats.errors import DataError", {"errors"}),
+        (
+            "if TYPE_CHECKING:\n    from triagestats import cli\nelse:\n    import triagestats.table",
+            {"table"},
+        ),
+        ("import numpy", set()),
+    ],
+)
+def test_imports_are_found_where_they_stand(source: str, expected: set[str]) -> None:
+    assert imports(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source", ["a + b", "a -= 1", "x = y @ z", "sum(values)", "import math", "from numpy import mean"]
+)
+def test_arithmetic_is_found(source: str) -> None:
+    assert arithmetic(source)
+
+
+@pytest.mark.parametrize("source", ["a: int | None = None", "{**a} | b", "n > 3", "'a' if b else 'c'"])
+def test_wiring_is_no_arithmetic(source: str) -> None:
+    assert arithmetic(source) == []

@@ -1,0 +1,236 @@
+"""Permutation p-values: by enumeration in Python, against oracles, and sampled against exact."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triagestats.blocks import Block, Target
+from triagestats.estimands import AnchoringGap, Difference, Estimand, Function, Gap, Mean
+from triagestats.permutation import Permuted, permutation_test
+
+Array = np.ndarray
+
+EXACT = 1e-12  # counts over counts
+QUICK = settings(max_examples=40, deadline=None)
+
+
+def block_of(estimand: Estimand, n_models: int = 1) -> Block:
+    """Columns are the levels of model 0, of model 1, ..., then the weight of each model."""
+    n_levels = len(estimand.levels)
+    columns = np.arange(n_models * n_levels).reshape(n_models, n_levels)
+    models = np.arange(n_models)
+    return Block(
+        target=Target(estimand, None, (tuple(range(n_levels)),)),
+        stratum=None,
+        models=(None, *range(n_models)),
+        numerators=columns,
+        denominators=n_models * n_levels + models,
+        groups=(models, *(np.array([m]) for m in models)),
+        shares=(np.full(n_models, 1 / n_models), *(np.ones(1) for _ in models)),
+        n_rows=(1,) * (n_models + 1),
+        n_keys=(1,) * (n_models + 1),
+    )
+
+
+def totals_of(scores: Array) -> Array:
+    """Totals of scores (G, M, L), one scenario a cluster."""
+    flat = scores.reshape(len(scores), -1)
+    return np.ascontiguousarray(np.hstack([flat, np.ones(scores.shape[:2])]))
+
+
+def paired(differences: Sequence[float]) -> tuple[Block, Array]:
+    scores = np.stack([np.array(differences, dtype=float), np.zeros(len(differences))], axis=-1)
+    return block_of(Difference("a", "b")), totals_of(scores[:, None])
+
+
+def enumerated_p(estimand: Estimand, scores: Array, *, centered: bool) -> float:
+    """Every relabelling of every cluster, for the mean over models."""
+    n_clusters, n_models, n_labels = scores.shape
+
+    def value(arranged: Array) -> float:
+        return float(
+            np.mean([float(estimand.evaluate(arranged[:, m].mean(axis=0))) for m in range(n_models)])
+        )
+
+    orders = [list(order) for order in itertools.permutations(range(n_labels))]
+    null = [
+        value(np.stack([scores[g][:, orders[code]] for g, code in enumerate(codes)]))
+        for codes in itertools.product(range(len(orders)), repeat=n_clusters)
+    ]
+    center = 0.0 if centered else math.fsum(null) / len(null)
+    observed = abs(value(scores) - center)
+    return sum(abs(x - center) >= observed - 1e-9 for x in null) / len(null)
+
+
+def pooled(block: Block, totals: Array, n_resamples: int = 9_999, seed: int = 1) -> Permuted:
+    found = permutation_test(block, totals, n_resamples=n_resamples, seed=seed)[0]
+    assert found is not None
+    return found
+
+
+@QUICK
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2**32 - 1))
+def test_differences_are_enumerated(n_clusters: int, n_models: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.choice([0, 0.1, 0.2, 0.3, 1], size=(n_clusters, n_models, 2))
+    estimand = Difference("a", "b")
+    found = pooled(block_of(estimand, n_models), totals_of(scores))
+    assert found.exact
+    assert found.p_value == pytest.approx(enumerated_p(estimand, scores, centered=True), abs=EXACT)
+
+
+@QUICK
+@given(st.integers(1, 3), st.integers(1, 2), st.integers(0, 2**32 - 1))
+def test_three_labels_are_enumerated(n_clusters: int, n_models: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.choice([0, 0.1, 0.2, 0.3, 1], size=(n_clusters, n_models, 3))
+    for estimand in (Gap("a", ["b", "c"]), AnchoringGap("a", ["b", "c"])):
+        found = pooled(block_of(estimand, n_models), totals_of(scores))
+        expected = enumerated_p(estimand, scores, centered=isinstance(estimand, Gap))
+        assert found.p_value == pytest.approx(expected, abs=EXACT)
+
+
+def test_a_function_is_centered_at_its_null_mean() -> None:
+    scores = np.random.default_rng(3).random((4, 2, 2))
+    scores[1] = 0.7  # does not move, but counts in both means
+    ratio = Function(lambda v: v[..., 0] / v[..., 1], [Mean("a"), Mean("b")], null=1.0)
+    found = pooled(block_of(ratio, 2), totals_of(scores))
+    assert found.p_value == pytest.approx(enumerated_p(ratio, scores, centered=False), abs=EXACT)
+
+
+@QUICK
+@given(st.integers(0, 2**32 - 1))
+def test_models_share_one_relabelling(seed: int) -> None:
+    """Two models with the same scores: pooled and single p-values agree, as they move together."""
+    scores = np.repeat(np.random.default_rng(seed).random((7, 1, 2)), 2, axis=1)
+    found = permutation_test(block_of(Difference("a", "b"), 2), totals_of(scores), n_resamples=200, seed=3)
+    assert len({result.p_value for result in found if result}) == 1
+
+
+@pytest.fixture
+def oracle(shared: Callable[[str], Path]) -> dict[str, dict]:
+    fixtures = json.loads(shared("oracles/permutation.json").read_text())["fixtures"]
+    return {fixture["name"]: fixture for fixture in fixtures}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "signflip_mean_tenths",
+        "signflip_mean_binary_diffs",
+        "signflip_mean_one",
+        "signflip_mean_skew",
+        "signflip_equals_exact_mcnemar_7_1",
+    ],
+)
+def test_sign_flips_of_the_oracle(oracle: dict[str, dict], name: str) -> None:
+    fixture = oracle[name]
+    found = pooled(*paired(fixture["input"]["differences"]))
+    tolerance = fixture["tolerance"]
+    assert found.exact
+    assert found.p_value == pytest.approx(
+        fixture["expected"]["p_two_abs"], rel=tolerance["rtol"], abs=tolerance["atol"]
+    )
+
+
+def test_ties_of_tenths_count() -> None:
+    """In floats .1 + .2 exceeds .3, so that a plain comparison would miss arrangements."""
+    found = pooled(*paired([0.3, 0.2, 0.1, 0.1, 0.1, 0.2, -0.3, 0.1, 0.2]))
+    integers = pooled(*paired([3, 2, 1, 1, 1, 2, -3, 1, 2]))
+    assert found.p_value == integers.p_value
+
+
+def test_rounding_is_not_a_difference() -> None:
+    """Both sides hold .6 up to the last bit: nothing moves and p = 1."""
+    scores = np.array([[0.1 + 0.2 + 0.3, 0.6]] * 8)[:, None]
+    assert scores[0, 0, 0] != scores[0, 0, 1]
+    found = pooled(block_of(Difference("a", "b")), totals_of(scores))
+    assert (found.p_value, found.n_moving, found.n_arrangements) == (1.0, 0, 1)
+    noisy = np.concatenate([scores, [[[0.5, 0.25]], [[0.25, 0.5]]]])
+    found = pooled(block_of(Difference("a", "b")), totals_of(noisy))
+    assert (found.p_value, found.n_moving) == (1.0, 2)
+
+
+def test_models_that_cancel_leave_rounding() -> None:
+    """One model is .3 up and the other .3 down in every cluster: every arrangement gives 0."""
+    scores = np.array([[[0.1 + 0.2, 0.0], [0.0, 0.3]]] * 8)
+    found = pooled(block_of(Difference("a", "b"), 2), totals_of(scores))
+    assert (found.p_value, found.n_moving) == (1.0, 8)
+
+
+def test_equal_data_have_p_one() -> None:
+    found = pooled(*paired([0.0] * 20))
+    assert found == Permuted(1.0, exact=True, n_arrangements=1, n_moving=0, smallest=1.0)
+
+
+@pytest.mark.parametrize(("n", "smallest"), [(1, 1.0), (2, 0.5), (5, 1 / 16), (13, 2**-12)])
+def test_the_smallest_p_is_attained_when_all_agree(n: int, smallest: float) -> None:
+    found = pooled(*paired([1.0] * n + [0.0] * 3))
+    assert found.exact
+    assert (found.n_moving, found.n_arrangements) == (n, 2**n)
+    assert found.p_value == found.smallest == smallest
+
+
+def test_drawn_p_values_are_never_zero() -> None:
+    """20 agreeing clusters, 999 drawn arrangements, none as extreme: (0 + 1) / (999 + 1)."""
+    found = pooled(*paired([1.0] * 20), n_resamples=999)
+    assert not found.exact
+    assert found.p_value == found.smallest == 0.001
+
+
+def test_exact_where_the_arrangements_are_at_most_the_replicates() -> None:
+    assert pooled(*paired([1.0] * 5), n_resamples=32).exact
+    assert not pooled(*paired([1.0] * 5), n_resamples=31).exact
+
+
+def test_drawn_p_values_come_near_the_exact_one() -> None:
+    differences = np.random.default_rng(9).normal(0.4, 1, size=12)
+    exact = pooled(*paired(differences))
+    assert exact.exact
+    drawn = pooled(*paired(differences), n_resamples=4_000)
+    assert not drawn.exact
+    error = math.sqrt(exact.p_value * (1 - exact.p_value) / 4_000)
+    assert abs(drawn.p_value - exact.p_value) < 4 * error + 1 / 4_001
+
+
+def test_threads_and_chunks_change_nothing() -> None:
+    scores = np.random.default_rng(2).random((15, 12, 3))
+    block, totals = block_of(Gap("a", ["b", "c"]), 12), totals_of(scores)
+    once = permutation_test(block, totals, n_resamples=301, seed=4)
+    for n_threads, chunk in ((2, None), (1, 1), (2, 7), (1, 300)):
+        other = permutation_test(block, totals, n_resamples=301, seed=4, n_threads=n_threads, chunk=chunk)
+        assert other == once
+    few = np.ascontiguousarray(totals[:3])
+    assert permutation_test(block, few, n_resamples=301, seed=4, chunk=5) == permutation_test(
+        block, few, n_resamples=301, seed=4
+    )
+
+
+@QUICK
+@given(st.integers(0, 2**32 - 1), st.permutations(range(8)))
+def test_relabelled_clusters_and_swapped_sides_keep_the_exact_p(seed: int, order: list[int]) -> None:
+    scores = np.random.default_rng(seed).choice([0.1, 0.2, 0.3, 0.7], size=(8, 1, 2))
+    block = block_of(Difference("a", "b"))
+    p = pooled(block, totals_of(scores)).p_value
+    assert pooled(block, totals_of(scores[order])).p_value == p
+    assert pooled(block, totals_of(scores[..., ::-1])).p_value == p
+    assert pooled(block, totals_of(scores + 4)).p_value == p
+
+
+def test_one_level_or_nine_have_no_test() -> None:
+    block = block_of(Mean("a"))
+    totals = totals_of(np.ones((5, 1, 1)))
+    assert permutation_test(block, totals, n_resamples=9, seed=1) == (None, None)
+    nine = [str(level) for level in range(9)]
+    block = block_of(Gap(nine[0], nine[1:]))
+    totals = totals_of(np.ones((5, 1, 9)))
+    assert permutation_test(block, totals, n_resamples=9, seed=1) == (None, None)
