@@ -84,7 +84,7 @@ def test_differences_are_enumerated(n_clusters: int, n_models: int, seed: int) -
     scores = rng.choice([0, 0.1, 0.2, 0.3, 1], size=(n_clusters, n_models, 2))
     estimand = Difference("a", "b")
     found = pooled(block_of(estimand, n_models), totals_of(scores))
-    assert found.exact
+    assert found.way == "enumeration"
     assert found.p_value == pytest.approx(enumerated_p(estimand, scores, centered=True), abs=EXACT)
 
 
@@ -136,7 +136,7 @@ def test_sign_flips_of_the_oracle(oracle: dict[str, dict], name: str) -> None:
     fixture = oracle[name]
     found = pooled(*paired(fixture["input"]["differences"]))
     tolerance = fixture["tolerance"]
-    assert found.exact
+    assert found.way == "enumeration"
     assert found.p_value == pytest.approx(
         fixture["expected"]["p_two_abs"], rel=tolerance["rtol"], abs=tolerance["atol"]
     )
@@ -169,35 +169,61 @@ def test_models_that_cancel_leave_rounding() -> None:
 
 def test_equal_data_have_p_one() -> None:
     found = pooled(*paired([0.0] * 20))
-    assert found == Permuted(1.0, exact=True, n_arrangements=1, n_moving=0, smallest=1.0)
+    assert found == Permuted(1.0, "enumeration", n_arrangements=1, n_moving=0, smallest=1.0)
 
 
 @pytest.mark.parametrize(("n", "smallest"), [(1, 1.0), (2, 0.5), (5, 1 / 16), (13, 2**-12)])
 def test_the_smallest_p_is_attained_when_all_agree(n: int, smallest: float) -> None:
     found = pooled(*paired([1.0] * n + [0.0] * 3))
-    assert found.exact
+    assert found.way == "enumeration"
     assert (found.n_moving, found.n_arrangements) == (n, 2**n)
     assert found.p_value == found.smallest == smallest
 
 
 def test_drawn_p_values_are_never_zero() -> None:
-    """20 agreeing clusters, 999 drawn arrangements, none as extreme: (0 + 1) / (999 + 1)."""
-    found = pooled(*paired([1.0] * 20), n_resamples=999)
-    assert not found.exact
+    """20 clusters off any lattice, 999 drawn arrangements, none as extreme: (0 + 1) / (999 + 1)."""
+    found = pooled(*paired(np.sqrt(np.arange(1, 21))), n_resamples=999)
+    assert found.way == "drawn"
     assert found.p_value == found.smallest == 0.001
 
 
-def test_exact_where_the_arrangements_are_at_most_the_replicates() -> None:
-    assert pooled(*paired([1.0] * 5), n_resamples=32).exact
-    assert not pooled(*paired([1.0] * 5), n_resamples=31).exact
+def test_enumerated_where_the_arrangements_are_at_most_the_replicates() -> None:
+    assert pooled(*paired([1.0] * 5), n_resamples=32).way == "enumeration"
+    assert pooled(*paired([1.0] * 5), n_resamples=31).way == "convolution"
+    assert pooled(*paired(np.sqrt([2, 3, 5, 7, 11])), n_resamples=31).way == "drawn"
 
 
-def test_drawn_p_values_come_near_the_exact_one() -> None:
+def test_a_convolution_gives_the_enumerated_p_value() -> None:
+    differences = np.random.default_rng(8).integers(-4, 6, size=12) / 15
+    few, many = (pooled(*paired(differences), n_resamples=number) for number in (100, 4_096))
+    assert (few.way, many.way) == ("convolution", "enumeration")
+    assert few.p_value == pytest.approx(many.p_value, rel=1e-12)
+    assert (few.n_arrangements, few.n_moving) == (2**few.n_moving, many.n_moving)
+
+
+def test_a_convolution_of_three_labels_gives_the_enumerated_p_value() -> None:
+    scores = np.random.default_rng(4).integers(0, 4, size=(5, 2, 3)) / 3
+    block, totals = block_of(Gap("a", ["b", "c"]), 2), totals_of(scores)
+    few = permutation_test(block, totals, n_resamples=100, seed=1)
+    many = permutation_test(block, totals, n_resamples=6**5, seed=1)
+    assert {found.way for found in few if found} == {"convolution"}
+    assert {found.way for found in many if found} == {"enumeration"}
+    for one, other in zip(few, many, strict=True):
+        assert one is not None
+        assert other is not None
+        assert one.p_value == pytest.approx(other.p_value, rel=1e-12)
+
+
+def test_a_p_value_far_in_the_tail_keeps_its_digits() -> None:
+    assert pooled(*paired(np.arange(1.0, 61.0))).p_value == pytest.approx(2.0**-59, rel=1e-12)
+
+
+def test_drawn_p_values_come_near_the_enumerated_one() -> None:
     differences = np.random.default_rng(9).normal(0.4, 1, size=12)
     exact = pooled(*paired(differences))
-    assert exact.exact
+    assert exact.way == "enumeration"
     drawn = pooled(*paired(differences), n_resamples=4_000)
-    assert not drawn.exact
+    assert drawn.way == "drawn"
     error = math.sqrt(exact.p_value * (1 - exact.p_value) / 4_000)
     assert abs(drawn.p_value - exact.p_value) < 4 * error + 1 / 4_001
 

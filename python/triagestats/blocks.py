@@ -124,6 +124,24 @@ class Block:
             n_keys=(self.n_keys[place],),
         )
 
+    def by_label(self, place: int, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What each cluster of totals (G, K) adds to the level means of one estimate, shape (G, L).
+
+        Their sums over clusters, times the coefficients of a linear estimand, are the estimate.
+        """
+        group = self.groups[place]
+        weights = totals[:, self.denominators[group]].sum(axis=0)
+        parts: NDArray[np.float64] = (
+            totals[:, self.numerators[group]] * (self.shares[place] / weights)[:, None]
+        ).sum(axis=1)
+        return parts
+
+    def is_sum(self, place: int, totals: NDArray[np.float64]) -> bool:
+        """Whether one estimate is a sum over clusters under resampling too: all weigh the same in it."""
+        weights = totals[:, self.denominators[self.groups[place]]]
+        linear = self.target.estimand.coefficients is not None
+        return linear and bool((weights == weights[:1]).all())
+
     def contributes(self, totals: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether each cluster of totals (G, K) carries data for each estimate, shape (G, E)."""
         present = totals[:, self.denominators] > 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from triagestats import intervals
 from triagestats.blocks import Block
+from triagestats.lattice import Law, bootstrap_law, lattice_of
 from triagestats.resample import bootstrap, leave_one_out
 from triagestats.totals import Totals
 
@@ -32,6 +33,8 @@ class Evidence:
         nothing varies, NaN where a model or level rests on one cluster.
     replicates
         Bootstrap estimates (R, E); (0, E) with two axes, or where nobody reads them.
+    laws
+        Exact bootstrap law of each estimate, where it is a sum of lattice values; None elsewhere.
     leave_one_out, contributes
         Along the first axis, shape (G, E).
     rate_variance
@@ -51,6 +54,7 @@ class Evidence:
     std_error: Array
     df: Array
     replicates: Array
+    laws: tuple[Law | None, ...]
     leave_one_out: Array
     contributes: NDArray[np.bool_]
     rate_variance: Array
@@ -110,6 +114,7 @@ def gather_evidence(
     first = ways[0]
     varies = np.any([one.varies for one in ways], axis=0)
     replicates = np.empty((0, len(estimate)))
+    laws: tuple[Law | None, ...] = (None,) * len(estimate)
     nowhere = np.zeros(len(estimate), dtype=bool)
     if len(ways) == 2:
         variance, size, one_way, repaired = _two_way(ways[0], ways[1], way(totals.cells).variance)
@@ -121,6 +126,7 @@ def gather_evidence(
             replicates = bootstrap(
                 evaluate, totals.values, n_resamples=n_resamples, seed=seed, n_threads=n_threads
             )
+            laws = tuple(_law(block, e, totals.values) for block in blocks for e in range(len(block.groups)))
             still = np.flatnonzero(~varies)
             drawn = replicates[:, still]
             varies[still] = _spread(drawn, np.isfinite(drawn)) > noise[still]
@@ -129,6 +135,7 @@ def gather_evidence(
         std_error=np.sqrt(variance),
         df=(size - 1).astype(np.float64),
         replicates=replicates,
+        laws=laws,
         leave_one_out=first.without,
         contributes=first.contributes,
         rate_variance=rate_variance,
@@ -137,6 +144,15 @@ def gather_evidence(
         one_way=one_way,
         repaired=repaired,
     )
+
+
+def _law(block: Block, place: int, totals: Array) -> Law | None:
+    """Exact bootstrap law of one estimate; None unless it is a sum over clusters of lattice values."""
+    coefficients = block.target.estimand.coefficients
+    if coefficients is None or not block.is_sum(place, totals):
+        return None
+    lattice = lattice_of(block.by_label(place, totals) @ np.array(coefficients))
+    return None if lattice is None else bootstrap_law(lattice, len(totals))
 
 
 def _spread(values: Array, where: NDArray[np.bool_]) -> Array:

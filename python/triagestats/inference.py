@@ -98,6 +98,9 @@ class Family:
             ends = intervals.jackknife_t(evidence.estimate, evidence.std_error, evidence.df, conf_level)
         elif method == "percentile" and len(evidence.replicates):
             ends = intervals.percentile(evidence.replicates, conf_level)
+            for e, law in enumerate(evidence.laws):
+                if law is not None:
+                    ends.low[e], ends.high[e] = law.interval(conf_level)
         elif method == "bca" and len(evidence.replicates):
             ends = intervals.bca(
                 evidence.estimate,
@@ -164,6 +167,11 @@ class Family:
             rows.append(row)
         return tidy_frame(rows)
 
+    def percentile_method(self, e: int) -> str:
+        """The percentile interval of an estimate by name, and whether it is exact or drawn."""
+        drawn = f"{len(self.evidence.replicates):,} drawn"
+        return f"{METHODS['percentile']}, {'exact' if self.evidence.laws[e] is not None else drawn}"
+
     def t_p_values(self) -> Array:
         """p-values of (estimate - null) / std_error against t; NaN without an error or a null value."""
         return intervals.t_p_value(self._distance(), self._error(), self.evidence.df)
@@ -215,7 +223,8 @@ class Family:
             return "undefined", "the estimand is not finite for these data", METHODS["none"]
         if replaced:
             status, reason = _also(status, reason, "BCa is degenerate here: percentile is shown")
-            method = METHODS["percentile"]
+        if replaced or choice.method == "percentile":
+            method = self.percentile_method(e)
         if choice.method != "none" and np.isnan(low):
             status, reason, method = "undefined", "no replicate is finite", METHODS["none"]
         if self.evidence.one_way[e]:
@@ -230,8 +239,7 @@ class Family:
             )
         test = self.tests[e]
         if test is not None:
-            way = "exact" if test.exact else f"{test.n_arrangements:,} drawn"
-            method += f"; permutation by cluster, {way}"
+            method += f"; permutation by cluster, {test.how}"
         elif self.kind == "contrast" and self.n_axes > 1:
             method += "; t test"
         return status, reason, method

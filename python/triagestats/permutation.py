@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import permutations
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from triagestats import _native
 from triagestats.blocks import Block
 from triagestats.intervals import NOISE, TIES
+from triagestats.lattice import lattice_of, permutation_law
 from triagestats.resample import chunks
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Permuted", "permutation_test"]
 
 MOST_LABELS: Final = 8
+MOST_CONVOLVED: Final = 4
+"""Labels whose arrangements in one cluster (24) are worth writing out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,10 @@ class Permuted:
     ----------
     p_value
         Two-sided.
-    exact
-        Whether all arrangements were enumerated.
+    way
+        Whether all arrangements were enumerated, their law computed by convolution, or some were drawn.
     n_arrangements
-        Arrangements enumerated, or drawn.
+        Arrangements behind the p-value.
     n_moving
         Clusters in which the relabelling changes anything.
     smallest
@@ -43,10 +47,15 @@ class Permuted:
     """
 
     p_value: float
-    exact: bool
+    way: Literal["enumeration", "convolution", "drawn"]
     n_arrangements: int
     n_moving: int
     smallest: float | None
+
+    @property
+    def how(self) -> str:
+        """In words, how the p-value was computed."""
+        return f"{self.n_arrangements:,} drawn" if self.way == "drawn" else f"exact by {self.way}"
 
 
 def permutation_test(
@@ -62,8 +71,9 @@ def permutation_test(
 
     Under the hypothesis that the labels of the levels are exchangeable within a cluster, each
     cluster's scores are relabelled at random, for all its models, variants and repetitions alike.
-    `p = #{|T* - mu| >= |T - mu|} / A` over all A arrangements where they are at most `n_resamples`,
-    else `(b + 1) / (R + 1)` over R drawn ones; ties by relative tolerance. mu is 0 for contrasts
+    `p = #{|T* - mu| >= |T - mu|} / A` over all A arrangements where they are at most `n_resamples`, or
+    where the estimand is linear and its values lie on a lattice (their law is then a convolution);
+    else `(b + 1) / (R + 1)` over R drawn ones. Ties by relative tolerance. mu is 0 for contrasts
     whose coefficients sum to 0, else the mean over arrangements.
 
     Parameters
@@ -104,6 +114,14 @@ def permutation_test(
         moving = differs[:, group].any(axis=1)
         n_moving = int(moving.sum())
         exact = n_moving * math.log(orders) <= math.log(n_resamples) + 1e-9
+        smallest = None
+        if centered and n_labels == 2:
+            smallest = min(1.0, 2.0 ** (1 - n_moving))
+        if not exact and centered:
+            p = _convolved(block, place, totals, moving)
+            if p is not None:
+                results.append(Permuted(p, "convolution", orders**n_moving, n_moving, smallest))
+                continue
         if exact:
             null = _enumerated(
                 block.only(place), scores[..., group], weights[group], moving, n_threads, chunk
@@ -117,11 +135,11 @@ def permutation_test(
         center = 0.0 if centered else float(null.mean())
         b = _at_least(null - center, float(observed[place]) - center, float(noise[place]))
         count = len(null)
-        smallest = None
-        if centered and n_labels == 2:
-            smallest = min(1.0, max(2.0 ** (1 - n_moving), 1 / count if exact else 1 / (count + 1)))
-        p = b / count if exact else (b + 1) / (count + 1)
-        results.append(Permuted(p, exact, count, n_moving, smallest))
+        if exact:
+            results.append(Permuted(b / count, "enumeration", count, n_moving, smallest))
+        else:
+            smallest = None if smallest is None else max(smallest, 1 / (count + 1))
+            results.append(Permuted((b + 1) / (count + 1), "drawn", count, n_moving, smallest))
     return tuple(results)
 
 
@@ -129,6 +147,19 @@ def _at_least(null: Array, observed: float, noise: float) -> int:
     """How many values are at least as far from 0 as the observed one; NaN is not."""
     scale = max(abs(observed), float(np.abs(null).max(initial=0.0)))
     return int((np.abs(null) >= abs(observed) - max(TIES * scale, noise)).sum())
+
+
+def _convolved(block: Block, place: int, totals: Array, moving: NDArray[np.bool_]) -> float | None:
+    """Exact p-value of a linear estimate whose values lie on a lattice; None where they do not."""
+    coefficients = block.target.estimand.coefficients
+    if coefficients is None or len(coefficients) > MOST_CONVOLVED:
+        return None
+    parts = block.by_label(place, totals)[moving]
+    orders = list(permutations(range(len(coefficients))))  # the first one changes nothing
+    moves = np.stack([parts[:, order] @ np.array(coefficients) for order in orders], axis=1)
+    lattice = lattice_of(moves)
+    law = None if lattice is None else permutation_law(lattice)
+    return None if lattice is None or law is None else law.tails(int(lattice.multiples[:, 0].sum()))
 
 
 def _enumerated(

@@ -24,6 +24,7 @@ INDEPENDENT: Final[dict[Match, str]] = {
     "cell": "cells as independent, t",
     "scenario": "scenario x model as independent, t",
 }
+_MOST_ARRANGEMENTS: Final = 10**300  # a float holds no more
 _METHODS: Final[tuple[Method, ...]] = ("jackknife-t", "percentile", "bca")
 _SHOWN: Final = 4
 
@@ -88,7 +89,7 @@ class Comparison:
             yield "bootstrap_std_error", float(finite.std(ddof=1)) if len(finite) > 1 else None
             yield "undefined_replicates", float(len(replicates) - len(finite))
         if (test := self.family.tests[e]) is not None:
-            yield "arrangements", float(test.n_arrangements)
+            yield "arrangements", float(min(test.n_arrangements, _MOST_ARRANGEMENTS))
             yield "clusters_that_move", float(test.n_moving)
             yield "smallest_p_value", test.smallest
 
@@ -165,8 +166,7 @@ class Reading:
             same = identity | {name: shown[name] for name in ("estimate", "n_rows", "n_clusters")}
             test = self.comparison.family.tests[e]
             if test is not None:
-                way = "exact" if test.exact else "drawn"
-                method = f"permutation of labels by cluster, {test.n_arrangements:,} arrangements, {way}"
+                method = f"permutation of labels by cluster, {test.how}"
                 rows.append(same | {"p_value": test.p_value, "method": method})
             if shown["statistic"] is not None:
                 t = {name: shown[name] for name in ("statistic", "df", "std_error")}
