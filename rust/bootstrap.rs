@@ -1,94 +1,19 @@
 //! The multinomial cluster bootstrap: whole clusters drawn with replacement, within strata if there
 //! are any.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 
+use crate::cpu::Cpu;
 use crate::error::{Error, Result, check_rows, check_some, check_values};
-use crate::parallel::{self, Split, count_rows};
-use crate::stream::{Stream, check_range};
-use crate::sum::{self, Weighted};
-
-/// Which clusters stand in for which: all for all, or only those of the same stratum.
-#[derive(Debug, Clone)]
-pub struct Scheme {
-    n_clusters: usize,
-    /// Clusters in each stratum, in the order of the codes.
-    sizes: Vec<NonZeroU32>,
-    /// Clusters ordered by stratum, then by number; empty for a single stratum, where position and
-    /// cluster are the same.
-    members: Vec<u32>,
-}
-
-impl Scheme {
-    /// G draws from all G clusters.
-    ///
-    /// # Errors
-    /// [`Error::Empty`] without clusters, [`Error::TooManyRows`] past 32 bits.
-    pub fn plain(n_clusters: usize) -> Result<Self> {
-        let size = NonZeroU32::new(check_rows(n_clusters)?)
-            .ok_or(Error::Empty { what: "the number of clusters" })?;
-        Ok(Self { n_clusters, sizes: vec![size], members: Vec::new() })
-    }
-
-    /// As many draws within each stratum as it has clusters; `codes` holds the stratum 0..S-1 of
-    /// each cluster, in any order.
-    ///
-    /// The strata draw one after the other, in the order of their codes. One stratum draws as
-    /// [`Self::plain`] does.
-    ///
-    /// # Errors
-    /// As [`Self::plain`], and [`Error::StrataGap`] for a code without a cluster.
-    pub fn stratified(codes: &[u32]) -> Result<Self> {
-        let plain = Self::plain(codes.len())?;
-        let largest = codes.iter().copied().max().unwrap_or(0);
-        // S codes without a gap need S clusters, so the counter never has to be longer than the
-        // clusters allow, and a gap is then among the codes it counts.
-        let mut counter = vec![0_u32; codes.len().min((largest as usize).saturating_add(1))];
-        for &code in codes {
-            if let Some(size) = counter.get_mut(code as usize) {
-                *size += 1;
-            }
-        }
-        let mut sizes = Vec::with_capacity(counter.len());
-        for (&size, code) in counter.iter().zip(0..) {
-            sizes.push(NonZeroU32::new(size).ok_or(Error::StrataGap { code, largest })?);
-        }
-        if sizes.len() == 1 {
-            return Ok(plain);
-        }
-        let mut members: Vec<u32> = (0..).take(codes.len()).collect();
-        members.sort_by_key(|&cluster| codes[cluster as usize]);
-        Ok(Self { sizes, members, ..plain })
-    }
-
-    /// Clusters in all strata.
-    #[must_use]
-    pub fn n_clusters(&self) -> usize {
-        self.n_clusters
-    }
-
-    /// Writes how often each cluster is drawn.
-    fn draw(&self, mut stream: Stream, counts: &mut [u32]) {
-        counts.fill(0);
-        if let &[size] = self.sizes.as_slice() {
-            stream.each_below(size, size.get(), |cluster| counts[cluster as usize] += 1);
-            return;
-        }
-        let mut rest = self.members.as_slice();
-        for &size in &self.sizes {
-            let (stratum, others) = rest.split_at(size.get() as usize);
-            stream.each_below(size, size.get(), |position| {
-                counts[stratum[position as usize] as usize] += 1;
-            });
-            rest = others;
-        }
-    }
-}
+use crate::parallel::{self, Run, Split, count_rows};
+use crate::products::{self, LANES, Value};
+use crate::scheme::{Draws, Scheme};
+use crate::stream::check_range;
 
 /// Per-cluster totals, one row of K finite sums a cluster.
 #[derive(Debug, Clone, Copy)]
-pub struct Totals<'a> {
-    values: &'a [f64],
+pub struct Totals<'a, T = f64> {
+    values: &'a [T],
     n_clusters: usize,
     n_columns: NonZeroUsize,
 }
@@ -99,13 +24,47 @@ impl<'a> Totals<'a> {
     /// # Errors
     /// [`Error::Empty`], [`Error::TooManyRows`], [`Error::Shape`] or [`Error::NotFinite`].
     pub fn new(values: &'a [f64], n_clusters: usize, n_columns: usize) -> Result<Self> {
-        check_some("the number of clusters", n_clusters)?;
-        let columns =
-            NonZeroUsize::new(n_columns).ok_or(Error::Empty { what: "the number of columns" })?;
-        check_rows(n_clusters)?;
+        let columns = check_matrix(n_clusters, n_columns)?;
         check_values("totals", values, &[n_clusters, n_columns])?;
         Ok(Self { values, n_clusters, n_columns: columns })
     }
+}
+
+impl<'a, T> Totals<'a, T> {
+    /// All values, row by row.
+    pub(crate) fn values(&self) -> &'a [T] {
+        self.values
+    }
+
+    /// Rows.
+    pub(crate) fn n_clusters(&self) -> usize {
+        self.n_clusters
+    }
+
+    /// Values in a row.
+    pub(crate) fn n_columns(&self) -> NonZeroUsize {
+        self.n_columns
+    }
+
+    /// Totals of checked shape and values.
+    pub(crate) fn trusted(values: &'a [T], n_columns: NonZeroUsize) -> Self {
+        Self { values, n_clusters: values.len() / n_columns, n_columns }
+    }
+}
+
+/// Checks the axes of a matrix and returns its number of columns.
+pub(crate) fn check_matrix(n_clusters: usize, n_columns: usize) -> Result<NonZeroUsize> {
+    check_some("the number of clusters", n_clusters)?;
+    check_rows(n_clusters)?;
+    NonZeroUsize::new(n_columns).ok_or(Error::Empty { what: "the number of columns" })
+}
+
+/// Checks that a scheme is for so many clusters.
+pub(crate) fn check_scheme(scheme: &Scheme, n_clusters: usize) -> Result<()> {
+    if scheme.n_clusters() == n_clusters {
+        return Ok(());
+    }
+    Err(Error::Shape { name: "strata", expected: n_clusters, actual: scheme.n_clusters() })
 }
 
 /// Multiplicities of the clusters in the replicates `first`, `first + 1`, ...: fills `out`, (R, G)
@@ -114,9 +73,12 @@ impl<'a> Totals<'a> {
 /// # Errors
 /// [`Error::Empty`], [`Error::PartialReplicate`] or [`Error::ReplicateRange`].
 pub fn counts(scheme: &Scheme, seed: u64, first: u64, out: &mut [u32]) -> Result<()> {
-    check_range(first, count_rows(out, scheme.n_clusters)?)?;
-    for (row, index) in out.chunks_exact_mut(scheme.n_clusters).zip(first..) {
-        scheme.draw(Stream::new(seed, index), row);
+    check_range(first, count_rows(out, scheme.n_clusters())?)?;
+    let cpu = Cpu::detect();
+    let mut draws = Draws::new(cpu);
+    for (row, index) in out.chunks_exact_mut(scheme.n_clusters()).zip(first..) {
+        draws.start(scheme, cpu, seed, index);
+        scheme.count(&mut draws, row);
     }
     Ok(())
 }
@@ -135,65 +97,104 @@ pub fn totals(
     scheme: &Scheme,
     seed: u64,
     first: u64,
-    n_threads: NonZeroUsize,
+    run: Run,
     out: &mut [f64],
 ) -> Result<()> {
+    converted(totals, scheme, seed, first, run, |sum| sum, out)
+}
+
+/// As [`totals`], of other numbers and with each sum converted.
+pub(crate) fn converted<T: Value, U: Send>(
+    totals: &Totals<'_, T>,
+    scheme: &Scheme,
+    seed: u64,
+    first: u64,
+    run: Run,
+    convert: impl Fn(T) -> U + Sync,
+    out: &mut [U],
+) -> Result<()> {
     let &Totals { values, n_clusters, n_columns } = totals;
-    if scheme.n_clusters != n_clusters {
-        return Err(Error::Shape {
-            name: "strata",
-            expected: n_clusters,
-            actual: scheme.n_clusters,
-        });
-    }
-    let width = n_columns.get();
-    check_range(first, count_rows(out, width)?)?;
-    let (block, batch) = sum::plan(n_clusters, width);
-    let split = Split { row_len: n_columns, batch, n_threads };
-    let scratch = || (vec![0_u32; n_clusters * batch.get()], vec![Weighted::default(); block]);
-    parallel::fill(out, split, scratch, |(counts, drawn), start, rows| {
+    check_scheme(scheme, n_clusters)?;
+    check_range(first, count_rows(out, n_columns.get())?)?;
+    let scratch = || Batch {
+        draws: (0..LANES).map(|_| Draws::new(run.cpu)).collect(),
+        counts: vec![[0; LANES]; scheme.longest()],
+        sums: vec![[T::default(); LANES]; n_columns.get()],
+    };
+    parallel::fill(out, Split::lanes(n_columns, run), scratch, |batch, start, rows| {
         let mut indices = (first..).skip(start);
-        for rows in rows.chunks_mut(width * batch.get()) {
-            for (counts, index) in
-                counts.chunks_exact_mut(n_clusters).zip(indices.by_ref().take(rows.len() / width))
-            {
-                scheme.draw(Stream::new(seed, index), counts);
-            }
-            rows.fill(0.0);
-            for begin in (0..n_clusters).step_by(block) {
-                let end = n_clusters.min(begin + block);
-                let values = &values[begin * width..end * width];
-                for (counts, row) in
-                    counts.chunks_exact(n_clusters).zip(rows.chunks_exact_mut(width))
-                {
-                    let n_drawn = list_drawn(&counts[begin..end], drawn);
-                    sum::add_rows(values, &drawn[..n_drawn], row);
-                }
-            }
+        for rows in rows.chunks_mut(n_columns.get() * LANES) {
+            let n = rows.len() / n_columns;
+            batch.sum(values, scheme, run.cpu, seed, indices.by_ref().take(n));
+            products::write_lanes(&batch.sums, &convert, rows);
         }
     });
     Ok(())
 }
 
-/// Lists the clusters that were drawn and returns how many they are.
-///
-/// Adding a finite row zero times changes no sum, so leaving those out is a matter of speed; for
-/// the same reason there is no branch, which would be mispredicted for every third cluster.
-fn list_drawn(counts: &[u32], drawn: &mut [Weighted]) -> usize {
-    let mut n_drawn = 0;
-    for (&count, row) in counts.iter().zip(0..) {
-        drawn[n_drawn] = Weighted { row, weight: f64::from(count) };
-        n_drawn += usize::from(count > 0);
+/// Replicates that are drawn and summed together.
+struct Batch<T> {
+    draws: Vec<Draws>,
+    /// Multiplicities of the clusters of a stretch.
+    ///
+    /// They would overflow if a cluster were drawn more than 65,535 times in one replicate, which
+    /// only a stratum of more clusters allows, with a chance below 10 to the -280,000.
+    counts: Vec<[u16; LANES]>,
+    sums: Vec<[T; LANES]>,
+}
+
+impl<T: Value> Batch<T> {
+    /// Sums the replicates of the given numbers, of which there are no more than lanes.
+    fn sum(
+        &mut self,
+        values: &[T],
+        scheme: &Scheme,
+        cpu: Cpu,
+        seed: u64,
+        indices: impl Iterator<Item = u64>,
+    ) {
+        let width = self.sums.len();
+        let mut n = 0;
+        for (draws, index) in self.draws.iter_mut().zip(indices) {
+            draws.start(scheme, cpu, seed, index);
+            n += 1;
+        }
+        let draws = &mut self.draws[..n];
+        self.sums.fill([T::default(); LANES]);
+        for stretch in scheme.stretches() {
+            let begin = stretch.positions.start;
+            let counts = &mut self.counts[..stretch.positions.len()];
+            counts.fill([0; LANES]);
+            for (lane, draws) in draws.iter_mut().enumerate() {
+                scheme.each_block(draws, stretch.blocks.clone(), begin, |start, indices| {
+                    if scheme.in_order() {
+                        let counts = &mut counts[start - begin..];
+                        for &index in indices {
+                            let count = &mut counts[usize::from(index)][lane];
+                            *count = count.wrapping_add(1);
+                        }
+                    } else {
+                        for &index in indices {
+                            let cluster = scheme.cluster(start + usize::from(index));
+                            let count = &mut counts[cluster][lane];
+                            *count = count.wrapping_add(1);
+                        }
+                    }
+                });
+            }
+            let values = &values[begin * width..stretch.positions.end * width];
+            products::add(cpu, counts, values, &mut self.sums);
+        }
     }
-    n_drawn
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parallel::runs;
 
-    fn threads(n: usize) -> NonZeroUsize {
-        NonZeroUsize::new(n).expect("tests use threads")
+    fn threads(n: usize) -> Run {
+        Run::on(NonZeroUsize::new(n).expect("tests use threads"))
     }
 
     /// Fractions that no sum represents exactly, so that another order of summation would show.
@@ -209,64 +210,14 @@ mod tests {
     fn counts_keep_their_values() {
         let mut out = [9; 12];
         assert_eq!(counts(&Scheme::plain(6).expect("six clusters"), 1, 0, &mut out), Ok(()));
-        assert_eq!(out, [1, 1, 1, 3, 0, 0, 0, 0, 3, 0, 0, 3]);
-    }
-
-    #[test]
-    fn one_stratum_is_the_plain_scheme() {
-        let plain = Scheme::plain(50).expect("fifty clusters");
-        let stratified = Scheme::stratified(&[0; 50]).expect("one stratum");
-        let (mut a, mut b) = (vec![0; 500], vec![1; 500]);
-        assert_eq!(counts(&plain, 3, 4, &mut a), Ok(()));
-        assert_eq!(counts(&stratified, 3, 4, &mut b), Ok(()));
-        assert_eq!(a, b);
-    }
-
-    #[test]
-    fn strata_keep_their_sizes() {
-        let codes: Vec<u32> = (0..90).map(|g| [2, 0, 1, 2, 2, 3][g % 6]).collect();
-        let scheme = Scheme::stratified(&codes).expect("four strata");
-        let mut out = vec![0; 90 * 40];
-        assert_eq!(counts(&scheme, 8, 0, &mut out), Ok(()));
-        for row in out.chunks(90) {
-            let mut sizes = [0; 4];
-            for (&code, &count) in codes.iter().zip(row) {
-                sizes[code as usize] += count;
-            }
-            assert_eq!(sizes, [15, 15, 45, 15]);
-        }
-        assert!(out.iter().any(|&count| count != 1));
-    }
-
-    /// Every cluster of a stratum is drawn equally often; 0.9999 quantile of chi-square with 29
-    /// degrees of freedom, and the counts of one draw of 30 vary as 30 independent draws do.
-    #[test]
-    fn clusters_are_drawn_uniformly() {
-        let codes: Vec<u32> = (0..60).map(|g| g % 2).collect();
-        let scheme = Scheme::stratified(&codes).expect("two strata");
-        let mut out = vec![0; 60 * 5_000];
-        assert_eq!(counts(&scheme, 11, 0, &mut out), Ok(()));
-        let mut cells = [0_u32; 60];
-        for row in out.chunks(60) {
-            for (cell, &count) in cells.iter_mut().zip(row) {
-                *cell += count;
-            }
-        }
-        for stratum in 0..2 {
-            let chi_square: f64 = cells
-                .iter()
-                .skip(stratum)
-                .step_by(2)
-                .map(|&cell| (f64::from(cell) - 5_000.0).powi(2) / 5_000.0)
-                .sum();
-            assert!(chi_square < 66.2, "stratum {stratum}: {chi_square}");
-        }
+        assert_eq!(out, [1, 2, 0, 1, 1, 1, 0, 2, 1, 1, 0, 2]);
     }
 
     #[test]
     fn totals_are_counts_times_totals() {
-        // The largest case has several blocks, so that replicates take turns.
-        for (n_clusters, n_columns) in [(2_u32, 1_u32), (37, 5), (40, 22), (3_000, 36), (20, 1_500)]
+        // The last case but one has many columns for the cache, the last has blocks.
+        for (n_clusters, n_columns) in
+            [(2_u32, 1_u32), (37, 5), (40, 22), (3_000, 7), (20, 1_500), (2_049, 3)]
         {
             let (g, k) = (n_clusters as usize, n_columns as usize);
             let values = fractions(n_clusters * n_columns);
@@ -276,7 +227,7 @@ mod tests {
                 let scheme = scheme.expect("a valid scheme");
                 let (mut drawn, mut out) = (vec![0; 11 * g], vec![-1.0; 11 * k]);
                 assert_eq!(counts(&scheme, 6, 2, &mut drawn), Ok(()));
-                assert_eq!(totals(&data, &scheme, 6, 2, threads(1), &mut out), Ok(()));
+                assert_eq!(totals(&data, &scheme, 6, 2, runs()[0], &mut out), Ok(()));
                 for (drawn, row) in drawn.chunks(g).zip(out.chunks(k)) {
                     for (column, &sum) in row.iter().enumerate() {
                         let expected = (0..g).fold(0.0, |sum, cluster| {
@@ -291,16 +242,16 @@ mod tests {
 
     #[test]
     fn threads_and_chunks_change_no_bit() {
-        for (n_clusters, n_columns) in [(60_u32, 7_u32), (2_000, 30)] {
+        for (n_clusters, n_columns) in [(60_u32, 7_u32), (2_000, 3), (2_500, 2)] {
             let (g, k) = (n_clusters as usize, n_columns as usize);
             let values = fractions(n_clusters * n_columns);
             let data = Totals::new(&values, g, k).expect("finite totals");
             let scheme = Scheme::plain(g).expect("clusters");
             let mut once = vec![0.0; 101 * k];
             assert_eq!(totals(&data, &scheme, 7, 0, threads(1), &mut once), Ok(()));
-            for n_threads in [2, 3, 7] {
+            for run in runs() {
                 let mut out = vec![0.0; 101 * k];
-                assert_eq!(totals(&data, &scheme, 7, 0, threads(n_threads), &mut out), Ok(()));
+                assert_eq!(totals(&data, &scheme, 7, 0, run, &mut out), Ok(()));
                 assert_eq!(bits(&out), bits(&once));
             }
             let mut chunked = vec![0.0; 101 * k];

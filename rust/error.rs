@@ -69,6 +69,31 @@ pub enum Error {
         /// Rows that came.
         actual: usize,
     },
+    /// Offsets that do not divide the values.
+    #[error("`offsets` must start at 0, never fall, and end at the {n_values} values")]
+    Offsets {
+        /// Values to divide.
+        n_values: usize,
+    },
+    /// More repetitions in a cell than there are 16-bit numbers.
+    #[error("a cell may have at most {limit} repetitions; cell number {cell} has more")]
+    TooManyRepetitions {
+        /// Place of the cell in the order of the offsets.
+        cell: usize,
+        /// Largest number.
+        limit: u16,
+    },
+    /// Integers whose sum might not fit.
+    #[error(
+        "`totals` times the number of clusters must fit in 64 bits, got {value} x {n_clusters}; \
+         pass the totals as floats"
+    )]
+    SumTooLarge {
+        /// A total.
+        value: i64,
+        /// Clusters, and draws.
+        n_clusters: usize,
+    },
     /// Replicate numbers that go past 64 bits.
     #[error("`first` + `n_resamples` must stay within 64 bits, got {first} + {n_resamples}")]
     ReplicateRange {
@@ -128,6 +153,14 @@ pub(crate) fn check_values(name: &'static str, values: &[f64], axes: &[usize]) -
             actual: values.len(),
         });
     }
+    check_finite(name, values, axes)
+}
+
+/// Checks that all values are finite numbers.
+///
+/// # Errors
+/// [`Error::NotFinite`] for the first NaN or infinity, by its place on the axes.
+pub(crate) fn check_finite(name: &'static str, values: &[f64], axes: &[usize]) -> Result<()> {
     let Some(flat) = values.iter().position(|value| !value.is_finite()) else {
         return Ok(());
     };

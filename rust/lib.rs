@@ -8,12 +8,29 @@
 //! sums run over the clusters in ascending order, so that threads, chunks and platforms cannot
 //! change a result.
 
+pub mod bayesian;
+pub mod binomial;
 pub mod bootstrap;
+mod bytes;
+pub mod collapsed;
+pub mod cpu;
+pub mod crossed;
 pub mod error;
+pub mod flips;
+#[cfg(test)]
+mod golden;
+pub mod integers;
+pub mod nested;
 pub mod parallel;
 pub mod permutation;
+mod products;
+pub mod quantile;
+pub mod scheme;
 pub mod stream;
+#[cfg(target_arch = "x86_64")]
+mod stream_wide;
 mod sum;
+pub mod wild;
 
 #[cfg(feature = "python")]
 mod python;

@@ -8,7 +8,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use crate::cpu::Cpu;
 use crate::error::{Error, Result, check_some};
+use crate::products::LANES;
 
 /// Pieces of work a thread gets on average: enough that a thread on a slow core does not keep the
 /// others waiting.
@@ -41,6 +43,23 @@ pub fn count_rows<T>(out: &[T], row_len: usize) -> Result<usize> {
     Ok(out.len() / row_len)
 }
 
+/// Where a kernel runs; it changes the time, not the result.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Threads to use, the calling one included.
+    pub n_threads: NonZeroUsize,
+    /// Instructions to use.
+    pub cpu: Cpu,
+}
+
+impl Run {
+    /// On so many threads, with all that the processor offers.
+    #[must_use]
+    pub fn on(n_threads: NonZeroUsize) -> Self {
+        Self { n_threads, cpu: Cpu::detect() }
+    }
+}
+
 /// How the rows are handed out.
 #[derive(Debug, Clone, Copy)]
 pub struct Split {
@@ -50,6 +69,21 @@ pub struct Split {
     pub batch: NonZeroUsize,
     /// Threads to use, the calling one included.
     pub n_threads: NonZeroUsize,
+}
+
+impl Split {
+    /// Rows handed out one by one.
+    #[must_use]
+    pub fn single(row_len: NonZeroUsize, run: Run) -> Self {
+        Self { row_len, batch: NonZeroUsize::MIN, n_threads: run.n_threads }
+    }
+
+    /// Rows handed out by as many as are summed together.
+    #[must_use]
+    pub fn lanes(row_len: NonZeroUsize, run: Run) -> Self {
+        let batch = const { NonZeroUsize::new(LANES).unwrap() };
+        Self { row_len, batch, n_threads: run.n_threads }
+    }
 }
 
 /// Fills `out` by calls of `body(scratch, number of the first row, rows)`, each of them for some
@@ -65,22 +99,41 @@ pub fn fill<T, S>(
 ) where
     T: Send,
 {
+    let mut nothing = vec![(); out.len()];
+    fill_pair(out, &mut nothing, split, scratch, |scratch, start, rows, _| {
+        body(scratch, start, rows);
+    });
+}
+
+/// As [`fill`], for two outputs of the same shape: `body(scratch, number of the first row, rows of
+/// the one, rows of the other)`.
+pub fn fill_pair<T, U, S>(
+    out: &mut [T],
+    other: &mut [U],
+    split: Split,
+    scratch: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, usize, &mut [T], &mut [U]) + Sync,
+) where
+    T: Send,
+    U: Send,
+{
     let (row_len, batch) = (split.row_len.get(), split.batch.get());
     let n_batches = (out.len() / row_len).div_ceil(batch);
     let n_threads = split.n_threads.get().min(n_batches);
     if n_threads <= 1 {
-        body(&mut scratch(), 0, out);
+        body(&mut scratch(), 0, out, other);
         return;
     }
     let per_piece = n_batches.div_ceil(n_threads.saturating_mul(PIECES_PER_THREAD)) * batch;
-    let queue = Mutex::new(out.chunks_mut(per_piece * row_len).enumerate());
+    let size = per_piece * row_len;
+    let queue = Mutex::new(out.chunks_mut(size).zip(other.chunks_mut(size)).enumerate());
     let work = || {
         let mut scratch = scratch();
         loop {
             // Taking a piece cannot panic, so a poisoned lock still guards a sound queue.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((piece, rows)) = next else { return };
-            body(&mut scratch, piece * per_piece, rows);
+            let Some((piece, (rows, others))) = next else { return };
+            body(&mut scratch, piece * per_piece, rows, others);
         }
     };
     thread::scope(|scope| {
@@ -91,6 +144,19 @@ pub fn fill<T, S>(
         }
         work();
     });
+}
+
+/// Ways to run a kernel that must all give the same.
+#[cfg(test)]
+pub(crate) fn runs() -> [Run; 5] {
+    let thread = |n| NonZeroUsize::new(n).expect("threads");
+    [
+        Run { n_threads: thread(1), cpu: Cpu::plain() },
+        Run::on(thread(1)),
+        Run::on(thread(2)),
+        Run::on(thread(3)),
+        Run::on(thread(7)),
+    ]
 }
 
 #[cfg(test)]
@@ -131,6 +197,29 @@ mod tests {
                     assert_eq!(out, expected);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn both_outputs_of_a_pair_are_filled() {
+        for n_threads in [1, 3] {
+            let split =
+                Split { row_len: nonzero(2), batch: nonzero(1), n_threads: nonzero(n_threads) };
+            let (mut out, mut other) = (vec![0; 200], vec![0.0; 200]);
+            fill_pair(
+                &mut out,
+                &mut other,
+                split,
+                || (),
+                |(), start, rows, others| {
+                    assert_eq!(rows.len(), others.len());
+                    for ((row, other), number) in rows.iter_mut().zip(others).zip(2 * start..) {
+                        (*row, *other) = (number, 0.5);
+                    }
+                },
+            );
+            assert!(out.iter().copied().eq(0..200));
+            assert!(other.iter().all(|&other| other > 0.0));
         }
     }
 

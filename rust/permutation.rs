@@ -4,11 +4,13 @@
 //! blocks within the cluster, so that everything summed into a block (models, repetitions, judges)
 //! moves together.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::ops::RangeInclusive;
 
+use crate::cpu::Cpu;
 use crate::error::{Error, Result, check_rows, check_some, check_values};
-use crate::parallel::{self, Split, count_rows};
+use crate::flips::each_sign;
+use crate::parallel::{self, Run, Split, count_rows};
 use crate::stream::{Stream, check_range};
 use crate::sum;
 
@@ -21,7 +23,7 @@ const LABELS: RangeInclusive<u8> = 2..=8;
 pub struct Permutations {
     n_labels: u8,
     /// L!.
-    count: NonZeroU32,
+    count: NonZeroU16,
     /// Source of each label under each permutation: all permutations of label 0, then all of label
     /// 1, and so on, because sums are made label by label.
     table: Vec<u8>,
@@ -39,7 +41,7 @@ impl Permutations {
             .ok_or(Error::Labels { n_labels })?;
         let mut current: Vec<u8> = (0..few).collect();
         let mut all = current.clone();
-        let mut count = NonZeroU32::MIN;
+        let mut count = NonZeroU16::MIN;
         while next_permutation(&mut current) {
             all.extend_from_slice(&current);
             count = count.saturating_add(1);
@@ -51,25 +53,23 @@ impl Permutations {
 
     /// Source of `label` under each permutation, by code.
     fn sources(&self, label: usize) -> &[u8] {
-        let count = self.count.get() as usize;
+        let count = usize::from(self.count.get());
         &self.table[label * count..][..count]
     }
 
     /// How many there are: L!.
     #[must_use]
-    pub fn count(&self) -> NonZeroU32 {
+    pub fn count(&self) -> NonZeroU16 {
         self.count
     }
 
-    /// One uniform code a cluster.
+    /// One uniform code a cluster; with two labels, the sign bits of `flips`.
     fn draw(&self, mut stream: Stream, codes: &mut [u16]) {
-        let n_clusters = u32::try_from(codes.len()).unwrap_or(u32::MAX);
-        let mut codes = codes.iter_mut();
-        stream.each_below(self.count, n_clusters, |value| {
-            if let Some(code) = codes.next() {
-                *code = to_code(value);
-            }
-        });
+        if self.n_labels > 2 {
+            stream.indices(self.count, codes);
+            return;
+        }
+        each_sign(&mut stream, codes.iter_mut(), |code, negative| *code = u16::from(negative));
     }
 }
 
@@ -143,14 +143,14 @@ impl<'a> Blocks<'a> {
     fn fill(
         &self,
         first: u64,
-        n_threads: NonZeroUsize,
+        run: Run,
         out: &mut [f64],
         write_codes: impl Fn(u64, &mut [u16]) + Sync,
     ) {
         let &Self { values, n_clusters, n_columns, width, ref permutations } = self;
         let n_labels = usize::from(permutations.n_labels);
         let (block, batch) = sum::plan(n_clusters, width.get());
-        let split = Split { row_len: width, batch, n_threads };
+        let split = Split { row_len: width, batch, n_threads: run.n_threads };
         let scratch =
             || (vec![0_u16; n_clusters * batch.get()], Vec::with_capacity(block * n_labels));
         let width = width.get();
@@ -197,8 +197,9 @@ pub fn codes(
     check_some("the number of clusters", n_clusters)?;
     check_rows(n_clusters)?;
     check_range(first, count_rows(out, n_clusters)?)?;
+    let cpu = Cpu::detect();
     for (row, index) in out.chunks_exact_mut(n_clusters).zip(first..) {
-        permutations.draw(Stream::new(seed, index), row);
+        permutations.draw(Stream::new(cpu, seed, index), row);
     }
     Ok(())
 }
@@ -211,16 +212,11 @@ pub fn codes(
 ///
 /// # Errors
 /// [`Error::Empty`], [`Error::PartialReplicate`] or [`Error::ReplicateRange`].
-pub fn blocks(
-    blocks: &Blocks,
-    seed: u64,
-    first: u64,
-    n_threads: NonZeroUsize,
-    out: &mut [f64],
-) -> Result<()> {
+pub fn blocks(blocks: &Blocks, seed: u64, first: u64, run: Run, out: &mut [f64]) -> Result<()> {
+    let cpu = run.cpu;
     check_range(first, count_rows(out, blocks.width.get())?)?;
-    blocks.fill(first, n_threads, out, |index, codes| {
-        blocks.permutations.draw(Stream::new(seed, index), codes);
+    blocks.fill(first, run, out, |index, codes| {
+        blocks.permutations.draw(Stream::new(cpu, seed, index), codes);
     });
     Ok(())
 }
@@ -234,14 +230,9 @@ pub fn blocks(
 /// # Errors
 /// [`Error::Empty`], [`Error::PartialReplicate`], [`Error::TooManyArrangements`] or
 /// [`Error::UncountableArrangements`].
-pub fn enumerate(
-    blocks: &Blocks,
-    first: u64,
-    n_threads: NonZeroUsize,
-    out: &mut [f64],
-) -> Result<()> {
+pub fn enumerate(blocks: &Blocks, first: u64, run: Run, out: &mut [f64]) -> Result<()> {
     blocks.check_arrangements(first, count_rows(out, blocks.width.get())?)?;
-    blocks.fill(first, n_threads, out, |number, codes| blocks.arrange(number, codes));
+    blocks.fill(first, run, out, |number, codes| blocks.arrange(number, codes));
     Ok(())
 }
 
@@ -286,8 +277,8 @@ mod tests {
 
     use super::*;
 
-    fn threads(n: usize) -> NonZeroUsize {
-        NonZeroUsize::new(n).expect("tests use threads")
+    fn threads(n: usize) -> Run {
+        Run::on(NonZeroUsize::new(n).expect("tests use threads"))
     }
 
     /// Fractions that no sum represents exactly, so that another order of summation would show.
@@ -329,7 +320,7 @@ mod tests {
         for n_labels in 2..=8 {
             let list = Permutations::new(n_labels).expect("two to eight labels");
             factorial *= n_labels;
-            assert_eq!(list.count().get() as usize, factorial);
+            assert_eq!(usize::from(list.count().get()), factorial);
             let all: Vec<Vec<u8>> = (0..factorial)
                 .map(|code| (0..n_labels).map(|label| list.sources(label)[code]).collect())
                 .collect();
@@ -347,7 +338,7 @@ mod tests {
         let mut out = [0; 6];
         let list = Permutations::new(4).expect("four labels");
         assert_eq!(codes(&list, 6, 1, 0, &mut out), Ok(()));
-        assert_eq!(out, [6, 1, 10, 15, 15, 13]);
+        assert_eq!(out, [17, 6, 23, 1, 13, 4]);
     }
 
     /// Chi-square statistics against the 0.9999 quantiles for L! - 1 degrees of freedom.
@@ -357,7 +348,7 @@ mod tests {
             let list = Permutations::new(n_labels).expect("two to five labels");
             let mut out = vec![0; 40 * 2_000];
             assert_eq!(codes(&list, 40, 17, 0, &mut out), Ok(()));
-            let mut cells = vec![0_u32; list.count().get() as usize];
+            let mut cells = vec![0_u32; usize::from(list.count().get())];
             for &code in &out {
                 cells[usize::from(code)] += 1;
             }

@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import triagestats as ts
-from triagestats.schema import SCHEMA_VERSION, TIDY_COLUMNS
+from triagestats.schema import GLOSSARY, SCHEMA_VERSION, TIDY_COLUMNS
 
 RESAMPLES = 999
 FRAMES = [
@@ -231,7 +231,7 @@ def test_numpy_numbers_are_numbers() -> None:
     [
         ("match", "rows", "`match` must be one of 'cell', 'row', 'scenario'; got 'rows'"),
         ("weights", None, "`weights` must be one of"),
-        ("interval", "normal", "`interval` must be one of"),
+        ("interval", "wald", "`interval` must be one of"),
         ("margin", 0, "`margin` must be positive and finite"),
         ("margin", float("inf"), "`margin` must be positive and finite"),
         ("margin", "0.1", "`margin` must be a number"),
@@ -396,3 +396,12 @@ def test_repr_is_the_summary_and_html_is_escaped() -> None:
     assert "<script>" not in html
     assert "&lt;script&gt;x&lt;/script&gt;" in html
     assert "a &amp; b" in html
+
+
+def test_the_glossary_says_that_a_t_statistic_may_stand_beside_the_p_value_of_a_permutation() -> None:
+    contrasts = ts.analyze(ts.demo_table(), n_resamples=99).contrasts
+    both = contrasts.filter(pl.col("method").str.contains("permutation") & pl.col("df").is_not_null())
+    assert both["statistic"].null_count() < both.height
+    meaning = {column.name: column.meaning for column in GLOSSARY}
+    for name in ("statistic", "df", "p_value"):
+        assert "permutation" in meaning[name]

@@ -37,13 +37,25 @@ ORDER: list[str | tuple[str, ...]] = [
     "plan",
     "lattice",
     "_native",
+    "schemes",
+    "progress",
     "resample",
     "intervals",
     "permutation",
+    "subsets",
+    "vectors",
     "defaults",
+    "permute_rows",
+    "permute_table",
+    "permute",
     "verdicts",
     "evidence",
     "inference",
+    "estimates",
+    "arrays",
+    "array_bootstrap",
+    "table_bootstrap",
+    "bootstraps",
     "independent",
     "readings",
     "missingness",
@@ -61,7 +73,7 @@ ORDER: list[str | tuple[str, ...]] = [
 FROM_THE_RIGHT = {
     ("analysis", "report.text"),  # an analysis prints itself; reports read analyses
 }
-RUST_BOUND = {"resample", "permutation"}
+RUST_BOUND = {"schemes", "intervals", "permutation", "subsets"}
 
 RANK = {
     name: rank for rank, entry in enumerate(ORDER) for name in ((entry,) if isinstance(entry, str) else entry)

@@ -43,8 +43,7 @@ STUDY = study().with_columns(
 )
 SPLITS = (
     "Rows of one scenario are dependent, so a cluster must hold whole scenarios; leave `cluster` out to "
-    "cluster "
-    "by scenario, or give two columns that cross, such as `cluster=('scenario', 'model')`"
+    "cluster by scenario, or give two columns that cross, such as `cluster=('scenario', 'model')`"
 )
 COLUMNS = "['scenario', 'condition', 'model', 'score', 'constant', 'fine', 'nothing']"
 
@@ -53,9 +52,8 @@ REFUSED: dict[str, tuple[pl.DataFrame, dict[str, Any], str]] = {
         study(1),
         {},
         (
-            "DesignError: `cluster` gives one cluster, scenario 's0', and an interval needs two: a "
-            "study of one "
-            "scenario can say `cluster='repetition'`; its intervals then speak of it alone"
+            "DesignError: `cluster` gives one cluster, scenario 's0', and an interval needs two: a study of "
+            "one scenario can say `cluster='repetition'`; its intervals then speak of it alone"
         ),
     ),
     "nothing observed": (
@@ -68,8 +66,7 @@ REFUSED: dict[str, tuple[pl.DataFrame, dict[str, Any], str]] = {
         {"cluster": "constant"},
         (
             "DesignError: `cluster` gives one cluster, constant 'k', and an interval needs two: choose a "
-            "column with "
-            "at least two values, or leave `cluster` out to cluster by scenario"
+            "column with at least two values, or leave `cluster` out to cluster by scenario"
         ),
     ),
     "cluster finer than the scenario": (
@@ -93,8 +90,7 @@ REFUSED: dict[str, tuple[pl.DataFrame, dict[str, Any], str]] = {
         {"cluster": "zz"},
         (
             "RoleError: `cluster` names 'zz', which is neither a column of the table nor a role that it has; "
-            "choose "
-            f"from its columns {COLUMNS}"
+            f"choose from its columns {COLUMNS}"
         ),
     ),
     "crossed clusters of which one is finer": (
@@ -102,8 +98,7 @@ REFUSED: dict[str, tuple[pl.DataFrame, dict[str, Any], str]] = {
         {"cluster": ("scenario", "fine")},
         (
             "DesignError: `cluster` is 'fine', which splits scenarios: scenario 's0' is in '0' and '1'. Rows "
-            "of one "
-            "scenario are dependent, so a cluster must hold whole scenarios or whole models"
+            "of one scenario are dependent, so a cluster must hold whole scenarios or whole models"
         ),
     ),
     "unknown reference": (
@@ -131,8 +126,7 @@ REFUSED: dict[str, tuple[pl.DataFrame, dict[str, Any], str]] = {
         {"reference": "x", "condition": ["condition", "constant"]},
         (
             "ArgumentError: `reference` must map the condition columns ['condition', 'constant'] to their "
-            "levels; "
-            "got 'x'"
+            "levels, for instance `reference={'condition': 'x'}`; got 'x'"
         ),
     ),
     "absent role": (

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import triagestats as ts
-from triagestats.cli import app
+from triagestats.cli import _as_options, app
 from triagestats.schema import TIDY_COLUMNS
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / ("triagestats.exe" if os.name == "nt" else "triagestats")
@@ -269,12 +269,16 @@ def test_the_input_is_not_overwritten(responses: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["absent.csv"], "there is no file"),
+        (["absent.csv"], "FILE: there is no file"),
+        (["https://x.org/z.csv"], "FILE: 'https://x.org/z.csv' is a URL"),
         (["{file}", "--scenario", "nope"], "'nope'"),
-        (["{file}", "--conf-level", "95"], "did you mean 0.95"),
-        (["{file}", "--margin", "-1"], "margin"),
-        (["{file}", "--n-resamples", "0"], "n_resamples"),
-        (["{file}", "--seed", "-1"], "seed"),
+        (
+            ["{file}", "--conf-level", "95"],
+            "--conf-level must lie between 0 and 1; got 95; did you mean 0.95",
+        ),
+        (["{file}", "--margin", "-1"], "--margin must"),
+        (["{file}", "--n-resamples", "0"], "--n-resamples must"),
+        (["{file}", "--seed", "-1"], "--seed must"),
         (["{file}", "--reference", "z"], "'z'"),
         (["{file}", "--cluster", "model"], "cluster"),
         (["{file}", "--conf-level", "high"], "--conf-level"),
@@ -298,6 +302,48 @@ def test_messages_name_options_of_the_command_line(tmp_path: Path) -> None:
     message = refused(invoke("analyze", path))
     assert "--scenario" in message
     assert "`scenario=`" not in message
+
+
+@pytest.mark.parametrize(
+    ("python", "shell"),
+    [
+        ("`levels=[...]`", "--levels A,B,C"),
+        ("`levels=['A', 'B c']`", "--levels 'A,B c'"),
+        ("`condition=['condition', 'my voice']`", "--condition condition --condition 'my voice'"),
+        ("`cluster=('scenario', 'model')`", "--cluster scenario --cluster model"),
+        ("`variant='p', repetition='q'`", "--variant p --repetition q"),
+        ("`reference={'voice': 'lo'}`", "--reference voice=lo"),
+        ("`gold=False`", "--gold ''"),
+        ("`unparsed='as scored'`", "--unparsed 'as scored'"),
+        ("`conf_level` and `n_resamples`", "--conf-level and --n-resamples"),
+        ("`higher_is_better`", "--lower-is-better"),
+        ("`response=` or `score=`", "--response or --score"),
+        ("`data` has no rows", "FILE has no rows"),
+        ("`estimands` `C/D` `f(x)` `x=1` `level=1, y=2`", "`estimands` `C/D` `f(x)` `x=1` `level=1, y=2`"),
+        ("`judgments` has no rows", "--judgments has no rows"),
+        (
+            "`judgments`: `score` could be 'a' or 'b', say `score='a'`",
+            (
+                "--judgments: `score` could be 'a' or 'b', say `score='a'`; on the command line, rename or "
+                "drop columns in that file"
+            ),
+        ),
+    ],
+)
+def test_what_python_calls_an_argument_the_command_line_calls_an_option(python: str, shell: str) -> None:
+    assert _as_options(python) == shell
+
+
+def test_advice_is_that_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("item,voice,condition,score\n1,a,B1,1\n1,a,B3,0\n", encoding="utf-8")
+    message = refused(invoke("analyze", path, "--condition", "voice"))
+    assert message.endswith(
+        "compare both with --condition voice --condition condition, or keep the rows of one "
+        "value of 'condition'\n"
+    )
+    path.write_text("item,answer,gold\n1,A,A/B\n2,B,C\n", encoding="utf-8")
+    assert "with --levels A,B,C, so that" in refused(invoke("analyze", path))
 
 
 def test_usage_errors_of_the_program() -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import triagestats as ts
+from triagestats.simulate import SimulatedScores, simulate_scores
 
 
 def pooled(frame: pl.DataFrame | None) -> dict[str, Any]:
@@ -53,3 +54,38 @@ def test_coverage_and_size(scenarios: int) -> None:
     assert rejected / studies < 0.05 + band
     assert 0.93 - band < covered / studies < 0.98 + band
     assert rate_covered / studies > 0.95 - band
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("models", "effect"), [(1, 0.0), (3, 0.8)])
+def test_smoke_coverage_of_the_default_interval(models: int, effect: float) -> None:
+    """20 scenarios, two conditions, scenario-by-condition effects: the difference is covered 92 to 98 %.
+
+    The truth is the difference of the superpopulation rates, by quadrature.
+    """
+    studies = 1_500
+    covered = 0
+    for seed in range(studies):
+        study = simulate_scores(
+            20,
+            n_models=models,
+            n_repetitions=2,
+            condition_effects=[0.0, effect],
+            scenario_sd=1.0,
+            scenario_condition_sd=0.7,
+            seed=seed,
+        )
+        row = pooled(ts.analyze(study.scores, n_resamples=39, seed=seed).contrasts)
+        covered += row["conf_low"] <= truth_of(study) <= row["conf_high"]
+    band = 3 * math.sqrt(0.05 * 0.95 / studies)
+    assert 0.92 - band < covered / studies < 0.98 + band
+
+
+def truth_of(study: SimulatedScores) -> float:
+    """Superpopulation difference c2 - c1, models averaged."""
+    rows = study.truth.contrasts.filter(
+        (pl.col("population") == "superpopulation")
+        & (pl.col("contrast") == "c2 - c1")
+        & pl.col("model").is_null()
+    )
+    return float(rows["correct"][0])

@@ -44,7 +44,14 @@ def choose(requested: Any = "auto", **changes: Any) -> Any:
         ("auto", {"smooth": False}, "percentile", "warning"),
         ("bca", {"smooth": False}, "percentile", "warning"),
         ("auto", {"n_axes": 2}, "jackknife-t", "ok"),
-        ("percentile", {"n_axes": 2}, "jackknife-t", "warning"),
+        ("percentile", {"n_axes": 2}, "percentile", "ok"),
+        ("bca", {"n_axes": 2}, "jackknife-t", "warning"),
+        ("bootstrap-t", {"n_axes": 2}, "jackknife-t", "warning"),
+        ("percentile", {"n_axes": 2, "smooth": False}, "percentile", "warning"),
+        ("basic", {"smooth": False}, "basic", "warning"),
+        ("normal", {"smooth": False}, "percentile", "warning"),
+        ("normal", {}, "normal", "ok"),
+        ("max-t", {}, "max-t", "ok"),
         ("auto", {"n_axes": 2, "smooth": False}, "none", "undefined"),
         ("auto", {"n_axes": 2, "is_rate": True}, "kg2", "ok"),
     ],
@@ -55,7 +62,9 @@ def test_choices(requested: str, changes: dict[str, Any], method: str, status: s
     assert (choice.reason is None) == (status == "ok")
 
 
-@pytest.mark.parametrize("requested", ["jackknife-t", "percentile", "bca"])
+@pytest.mark.parametrize(
+    "requested", ["jackknife-t", "percentile", "basic", "normal", "bca", "bootstrap-t", "max-t"]
+)
 def test_a_rate_never_has_an_interval_without_width(requested: str) -> None:
     for changes in ({"at_boundary": True, "varies": False}, {"varies": False}):
         choice = choose(requested, is_rate=True, **changes)

@@ -193,35 +193,31 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
         b"PK\x03\x04xl/workbook",
         (
             "'a.csv' is named as csv, but its content looks like a zip archive (an Excel workbook is one); "
-            "save it "
-            "as csv, or rename it after what it holds"
+            "save it as csv, or rename it after what it holds"
         ),
     ),
     (
         "a.csv",
         b"\xd0\xcf\x11\xe0\x00\x00",
         (
-            "'a.csv' is named as csv, but its content looks like binary data; save it as csv, or "
-            "rename it after "
-            "what it holds"
+            "'a.csv' is named as csv, but its content looks like binary data; save it as csv, or rename it "
+            "after what it holds"
         ),
     ),
     (
         "a.parquet",
         CSV.encode(),
         (
-            "'a.parquet' is named as parquet, but its content looks like text; save it as parquet, "
-            "or rename it "
-            "after what it holds"
+            "'a.parquet' is named as parquet, but its content looks like text; save it as parquet, or rename "
+            "it after what it holds"
         ),
     ),
     (
         "a.jsonl",
         CSV.encode(),
         (
-            "'a.jsonl' is named as jsonl, but its content looks like text; save it as jsonl, or "
-            "rename it after "
-            "what it holds"
+            "'a.jsonl' is named as jsonl, but its content looks like text; save it as jsonl, or rename it "
+            "after what it holds"
         ),
     ),
     (
@@ -229,8 +225,7 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
         b'[{"scenario":"a"}]',
         (
             "'a.jsonl' is named as jsonl, but its content looks like a JSON array; save it as jsonl, or "
-            "rename it "
-            "after what it holds"
+            "rename it after what it holds"
         ),
     ),
     ("a.jsonl", JSONL.encode() + b'{"scenario":', f"'a.jsonl', line 4, is not one JSON object; {NOT_A_LINE}"),
@@ -281,6 +276,12 @@ def test_paths_that_name_no_file(tmp_path: Path, refusal: Callable[..., str]) ->
     assert refusal(lambda: ts.ResponseTable(tmp_path / "x.csv")) == (
         f"ReadError: `data`: there is no file 'x.csv' in {str(tmp_path)!r}; correct the path"
     )
+    for url in ("https://x.org/z.csv", "http://x.org/z", "s3://b/z.parquet", "hf://datasets/a/b.csv"):
+        assert refusal(lambda url=url: ts.ResponseTable(url)) == (
+            f"ReadError: `data`: {url!r} is a URL, and URLs are not read; download the file, and give its "
+            "path"
+        )
+    assert "there is no file" in refusal(lambda: ts.ResponseTable("c:/z.csv"))
     assert refusal(lambda: ts.ResponseTable("a\0.csv")) == (
         r"ReadError: `data`: 'a\x00.csv' cannot be read: embedded null byte"
     )

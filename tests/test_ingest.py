@@ -54,8 +54,7 @@ def test_every_frame_gives_the_same_table(source: str) -> None:
 
 NO_TABLE = (
     "`data` must be a dataframe (polars, pandas, pyarrow, duckdb or any other that narwhals knows), a "
-    "mapping "
-    "from column names to values, or a path to a csv, parquet or jsonl file; got "
+    "mapping from column names to values, or a path to a csv, parquet or jsonl file; got "
 )
 TWICE = "`data` has several columns named {}; rename them, so that each has a name of its own"
 
@@ -76,9 +75,8 @@ BAD_FRAMES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: {"scenario": ["a"], "score": [1, 0]},
         (
-            "DataError: `data` is a mapping of columns that differ in length: 'scenario' has 1, "
-            "'score' has 2; "
-            "give every column as many values"
+            "DataError: `data` is a mapping of columns that differ in length: 'scenario' has 1, 'score' has "
+            "2; give every column as many values"
         ),
     ),
     (
@@ -90,9 +88,8 @@ BAD_FRAMES: list[tuple[Callable[[], object], str]] = [
     (
         lambda: pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "score")])),
         (
-            "DataError: `data` has column names of 2 levels (a pandas MultiIndex); make them one, "
-            "for instance "
-            "with data.columns = data.columns.map('_'.join)"
+            "DataError: `data` has column names of 2 levels (a pandas MultiIndex); make them one, for "
+            "instance with data.columns = data.columns.map('_'.join)"
         ),
     ),
     (
@@ -139,7 +136,30 @@ def test_pandas_needs_no_pyarrow(*, nullable: bool, monkeypatch: pytest.MonkeyPa
     without_pyarrow(monkeypatch)
     slow = to_polars(data).frame
     assert_frame_equal(fast, slow, check_dtypes=False)
-    assert fast.null_count().row(0) == (1, 1, 1, 1, 1)
+    assert fast.null_count().row(0) == (1, int(nullable), 1, 1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_nan_is_unscored_whatever_holds_it(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = np.array([1.0, 0.0, np.nan], dtype=dtype)
+    columns = {"scenario": ["a", "b", "c"], "score": scores}
+    expected = [("ok",), ("ok",), ("unscored",)]
+    for make in (dict, pl.DataFrame, pd.DataFrame):
+        assert ts.ResponseTable(make(columns)).frame.select("status").rows() == expected
+    without_pyarrow(monkeypatch)
+    assert ts.ResponseTable(pd.DataFrame(columns)).frame.select("status").rows() == expected
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Int64", "object", "boolean", "double[pyarrow]"])
+def test_what_pandas_knows_to_be_absent_is_missing(dtype: str) -> None:
+    data = pd.DataFrame({"scenario": ["a", "b"], "score": pd.array([1, None], dtype=dtype)})
+    assert ts.ResponseTable(data).frame["status"].to_list() == ["ok", "missing"]
+
+
+def test_nan_of_pandas_is_blank_in_other_roles() -> None:
+    data = {"scenario": ["a", "b"], "score": [1.0, 0.0], "error": [np.nan] * 2, "rep": [1.0, np.nan]}
+    frame = ts.ResponseTable(pd.DataFrame(data)).frame
+    assert frame.select("repetition", "status").rows() == [("1", "ok"), (None, "ok")]
 
 
 def test_python_values_are_never_lost() -> None:

@@ -160,9 +160,8 @@ def test_columns_of_the_user_may_have_any_name() -> None:
 
 
 FIT = (
-    "they are matched by scenario x model: correct them, or leave a column out of the match, for "
-    "instance with "
-    "`model=False`"
+    "they are matched by scenario x model: correct them, or leave a column out of the match, for instance "
+    "with `model=False`"
 )
 
 REFUSED: list[tuple[dict[str, list[Any]], dict[str, Any], str]] = [
@@ -177,8 +176,7 @@ REFUSED: list[tuple[dict[str, list[Any]], dict[str, Any], str]] = [
         {"model": False},
         (
             "DataError: `judgments` has 4 rows that fit several responses, such as scenario='a'; add the "
-            "column of "
-            "the key (model, variant, repetition, ...) that tells the responses apart"
+            "column of the key (model, variant, repetition, ...) that tells the responses apart"
         ),
     ),
     (
@@ -186,8 +184,7 @@ REFUSED: list[tuple[dict[str, list[Any]], dict[str, Any], str]] = [
         {},
         (
             "DataError: `judgments` has 2 rows in which a judge judges a response again, such as "
-            "scenario='a', "
-            "model='m', judge='x'; keep one judgment of each judge, or name the judges apart"
+            "scenario='a', model='m', judge='x'; keep one judgment of each judge, or name the judges apart"
         ),
     ),
     (
@@ -200,8 +197,7 @@ REFUSED: list[tuple[dict[str, list[Any]], dict[str, Any], str]] = [
         {},
         (
             "DataError: `response` has labels outside `levels`, ['A', 'B', 'C']: 'Q' (2 rows); add them to "
-            "`levels`, "
-            "or make them null with the status `unparsed`"
+            "`levels`, or make them null with the status 'unparsed'"
         ),
     ),
     (
@@ -217,8 +213,7 @@ REFUSED: list[tuple[dict[str, list[Any]], dict[str, Any], str]] = [
         {"response": False},
         (
             "DataError: `judgments` has neither a label nor a score; name its column with `response=` or "
-            "`score=`; "
-            "its columns are ['scenario', 'model', 'judge', 'label']"
+            "`score=`; its columns are ['scenario', 'model', 'judge', 'label']"
         ),
     ),
     (
@@ -230,8 +225,8 @@ REFUSED: list[tuple[dict[str, list[Any]], dict[str, Any], str]] = [
         judgments(),
         {"judge": "rater"},
         (
-            "RoleError: `judge` names 'rater', which the table does not have; choose from its columns "
-            "['scenario', 'model', 'judge', 'label']"
+            "RoleError: `judgments`: `judge` names 'rater', which the table does not have; choose from its "
+            "columns ['scenario', 'model', 'judge', 'label']"
         ),
     ),
 ]
@@ -244,12 +239,26 @@ def test_refused(
     assert refusal(lambda: responses().with_judgments(given, **roles)) == message
 
 
+def test_a_column_named_for_one_role_is_not_taken_for_the_key() -> None:
+    table = ts.ResponseTable({"scenario": ["a"], "model": ["m"], "response": ["A"], "gold": ["A"]})
+    judged = table.with_judgments({"scenario": ["a"], "model": ["x"], "label": ["A"]}, judge="model")
+    assert judged.frame.select("model", "judge", "score").rows() == [("m", "x", 1.0)]
+
+
+def test_judgments_without_any_verdict_need_no_gold() -> None:
+    table = ts.ResponseTable({"scenario": ["a", "b"], "score": [1, 0]})
+    judged = table.with_judgments({"scenario": ["a"], "judge": ["x"], "score": [None]})
+    assert judged.frame.select("judge", "score", "status").rows() == [
+        ("x", None, "missing"),
+        (None, 0.0, "ok"),
+    ]
+
+
 def test_responses_that_name_judges(refusal: Callable[..., str]) -> None:
     judged = responses().with_judgments(judgments())
     assert refusal(lambda: judged.with_judgments(judgments())) == (
-        "DataError: `with_judgments` takes responses without a judge, and these name judges already; "
-        "join all "
-        "judgments in one call"
+        "DataError: `with_judgments` takes responses without a judge, and these name judges already; join "
+        "all judgments in one call"
     )
     assert responses(judge=[None] * 4).with_judgments(judgments()).frame.equals(judged.frame)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from triagestats.blocks import Block, Target
 from triagestats.estimands import AnchoringGap, Difference, Estimand, Function, Gap, Mean
-from triagestats.permutation import Permuted, permutation_test
+from triagestats.permutation import Permuted, block_tests
 
 Array = np.ndarray
 
@@ -72,7 +72,7 @@ def enumerated_p(estimand: Estimand, scores: Array, *, centered: bool) -> float:
 
 
 def pooled(block: Block, totals: Array, n_resamples: int = 9_999, seed: int = 1) -> Permuted:
-    found = permutation_test(block, totals, n_resamples=n_resamples, seed=seed)[0]
+    found = block_tests(block, totals, n_resamples=n_resamples, seed=seed)[0]
     assert found is not None
     return found
 
@@ -112,7 +112,7 @@ def test_a_function_is_centered_at_its_null_mean() -> None:
 def test_models_share_one_relabelling(seed: int) -> None:
     """Two models with the same scores: pooled and single p-values agree, as they move together."""
     scores = np.repeat(np.random.default_rng(seed).random((7, 1, 2)), 2, axis=1)
-    found = permutation_test(block_of(Difference("a", "b"), 2), totals_of(scores), n_resamples=200, seed=3)
+    found = block_tests(block_of(Difference("a", "b"), 2), totals_of(scores), n_resamples=200, seed=3)
     assert len({result.p_value for result in found if result}) == 1
 
 
@@ -204,8 +204,8 @@ def test_a_convolution_gives_the_enumerated_p_value() -> None:
 def test_a_convolution_of_three_labels_gives_the_enumerated_p_value() -> None:
     scores = np.random.default_rng(4).integers(0, 4, size=(5, 2, 3)) / 3
     block, totals = block_of(Gap("a", ["b", "c"]), 2), totals_of(scores)
-    few = permutation_test(block, totals, n_resamples=100, seed=1)
-    many = permutation_test(block, totals, n_resamples=6**5, seed=1)
+    few = block_tests(block, totals, n_resamples=100, seed=1)
+    many = block_tests(block, totals, n_resamples=6**5, seed=1)
     assert {found.way for found in few if found} == {"convolution"}
     assert {found.way for found in many if found} == {"enumeration"}
     for one, other in zip(few, many, strict=True):
@@ -231,12 +231,12 @@ def test_drawn_p_values_come_near_the_enumerated_one() -> None:
 def test_threads_and_chunks_change_nothing() -> None:
     scores = np.random.default_rng(2).random((15, 12, 3))
     block, totals = block_of(Gap("a", ["b", "c"]), 12), totals_of(scores)
-    once = permutation_test(block, totals, n_resamples=301, seed=4)
+    once = block_tests(block, totals, n_resamples=301, seed=4)
     for n_threads, chunk in ((2, None), (1, 1), (2, 7), (1, 300)):
-        other = permutation_test(block, totals, n_resamples=301, seed=4, n_threads=n_threads, chunk=chunk)
+        other = block_tests(block, totals, n_resamples=301, seed=4, n_threads=n_threads, chunk=chunk)
         assert other == once
     few = np.ascontiguousarray(totals[:3])
-    assert permutation_test(block, few, n_resamples=301, seed=4, chunk=5) == permutation_test(
+    assert block_tests(block, few, n_resamples=301, seed=4, chunk=5) == block_tests(
         block, few, n_resamples=301, seed=4
     )
 
@@ -255,8 +255,44 @@ def test_relabelled_clusters_and_swapped_sides_keep_the_exact_p(seed: int, order
 def test_one_level_or_nine_have_no_test() -> None:
     block = block_of(Mean("a"))
     totals = totals_of(np.ones((5, 1, 1)))
-    assert permutation_test(block, totals, n_resamples=9, seed=1) == (None, None)
+    assert block_tests(block, totals, n_resamples=9, seed=1) == (None, None)
     nine = [str(level) for level in range(9)]
     block = block_of(Gap(nine[0], nine[1:]))
     totals = totals_of(np.ones((5, 1, 9)))
-    assert permutation_test(block, totals, n_resamples=9, seed=1) == (None, None)
+    assert block_tests(block, totals, n_resamples=9, seed=1) == (None, None)
+
+
+@QUICK
+@given(st.integers(1, 5), st.integers(0, 2**32 - 1), st.sampled_from([1, -1]))
+def test_one_sided_tests_are_enumerated(n_clusters: int, seed: int, sign: int) -> None:
+    scores = np.random.default_rng(seed).choice([0, 0.1, 0.2, 0.3, 1], size=(n_clusters, 2, 2))
+    block, totals = block_of(Difference("a", "b"), 2), totals_of(scores)
+    d = (scores[..., 0] - scores[..., 1]).mean(axis=1)
+    null = [np.dot(d, signs) for signs in itertools.product([1, -1], repeat=n_clusters)]
+    expected = np.mean([sign * x >= sign * d.sum() - 1e-9 for x in null])
+    for n_resamples in (9_999, 1):
+        found = block_tests(
+            block, totals, n_resamples=n_resamples, seed=1, alternative="greater" if sign > 0 else "less"
+        )[0]
+        assert found is not None
+        assert found.way in ("enumeration", "convolution")
+        assert found.p_value == pytest.approx(expected, abs=EXACT)
+
+
+def test_an_undefined_estimate_has_no_test() -> None:
+    ratio = Function(lambda v: v[..., 0] / v[..., 1], [Mean("a"), Mean("b")], null=1.0)
+    scores = np.array([[[0.0, 0.0]], [[0.0, 0.0]]])
+    assert block_tests(block_of(ratio), totals_of(scores), n_resamples=99, seed=1) == (None, None)
+
+
+def test_undefined_arrangements_do_not_spoil_the_others() -> None:
+    """1 / 0 is infinite and counts, 0 / 0 does not; the center is the mean of what is finite."""
+    ratio = Function(lambda v: v[..., 0] / v[..., 1], [Mean("a"), Mean("b")], null=1.0)
+    scores = np.array([[[1.0, 0.5]], [[0.0, 0.5]], [[0.5, 0.0]]])
+    found = pooled(block_of(ratio), totals_of(scores))
+    values = []
+    for codes in itertools.product([0, 1], repeat=3):
+        a, b = np.sum([row[0][::-1] if code else row[0] for row, code in zip(scores, codes, strict=True)], 0)
+        values.append(a / b if b else math.inf)
+    center = np.mean([x for x in values if x < math.inf])
+    assert found.p_value == np.mean([abs(x - center) >= abs(values[0] - center) - 1e-9 for x in values])

@@ -15,6 +15,7 @@ from triagestats.resample import (
     valid_resamples,
     valid_seed,
 )
+from triagestats.schemes import cluster_draws
 
 CLOSE = 1e-12  # sums of ten numbers in another order
 
@@ -30,7 +31,7 @@ def totals(n_clusters: int = 10) -> np.ndarray:
 
 def test_replicates_are_functions_of_the_drawn_counts() -> None:
     values = totals()
-    drawn = bootstrap(ratios, values, n_resamples=50, seed=3)
+    drawn = bootstrap(ratios, cluster_draws(values), n_resamples=50, seed=3)
     counts = _native.bootstrap_counts(10, 50, 3).astype(float)
     np.testing.assert_allclose(drawn, ratios(counts @ values), rtol=0, atol=CLOSE)
 
@@ -39,23 +40,23 @@ def test_strata_are_resampled_within() -> None:
     """A total that counts each stratum never varies."""
     codes = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2, 2], dtype=np.uint32)
     members = (codes[:, None] == np.arange(3)).astype(float)
-    drawn = bootstrap(lambda x: x, members, n_resamples=40, seed=3, strata=codes)
+    drawn = bootstrap(lambda x: x, cluster_draws(members, codes), n_resamples=40, seed=3)
     np.testing.assert_array_equal(drawn, np.tile([3.0, 4.0, 3.0], (40, 1)))
 
 
 def test_one_draw_serves_all_estimates() -> None:
     values = totals()
-    together = bootstrap(ratios, values, n_resamples=50, seed=3)
-    alone = bootstrap(ratios, np.ascontiguousarray(values[:, [1, 3]]), n_resamples=50, seed=3)
+    together = bootstrap(ratios, cluster_draws(values), n_resamples=50, seed=3)
+    alone = bootstrap(ratios, cluster_draws(values[:, [1, 3]]), n_resamples=50, seed=3)
     np.testing.assert_array_equal(together[:, [1]], alone)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 49, 50, 1000])
 def test_chunks_change_no_bit(chunk: int) -> None:
     values = totals()
-    once = bootstrap(ratios, values, n_resamples=50, seed=3)
+    once = bootstrap(ratios, cluster_draws(values), n_resamples=50, seed=3)
     np.testing.assert_array_equal(
-        bootstrap(ratios, values, n_resamples=50, seed=3, chunk=chunk, n_threads=2), once
+        bootstrap(ratios, cluster_draws(values), n_resamples=50, seed=3, chunk=chunk, n_threads=2), once
     )
 
 
@@ -63,7 +64,7 @@ def test_the_ideal_bootstrap_error_is_approached() -> None:
     """The bootstrap error of a mean converges to sd / sqrt(n) with divisor n, not n - 1."""
     x = np.random.default_rng(4).normal(size=30)
     values = np.column_stack([x, np.ones(30)])
-    drawn = bootstrap(ratios, values, n_resamples=20_000, seed=5)
+    drawn = bootstrap(ratios, cluster_draws(values), n_resamples=20_000, seed=5)
     ideal = x.std() / np.sqrt(30)
     assert drawn.std() == pytest.approx(ideal, rel=5 / np.sqrt(2 * 20_000))  # five standard errors
 

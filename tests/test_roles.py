@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from triagestats.roles import assign_roles
+import triagestats as ts
+from triagestats.roles import ROLE_ARGUMENTS, assign_roles
 from triagestats.schema import ROLES
 
 
@@ -42,6 +44,11 @@ def test_case_and_punctuation_do_not_matter(name: str) -> None:
         (["gold_low", "key"], {"gold": "key"}, {"gold": ("key",)}),
         (["item"], {"cluster": "scenario"}, {"scenario": ("item",), "cluster": ("item",)}),
         (["item", "model"], {"cluster": ("item", "model")}, None),
+        (
+            ["item", "set"],
+            {"task": "set", "cluster": "set", "stratum": "set"},
+            {"scenario": ("item",), "task": ("set",), "cluster": ("set",), "stratum": ("set",)},
+        ),
     ],
 )
 def test_what_the_caller_says_goes_first(
@@ -76,9 +83,8 @@ REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
         [f"c{number}" for number in range(25)],
         {"gold": ("x", "y")},
         (
-            "RoleError: `gold` names 'x', 'y', which the table does not have; choose from its columns "
-            "['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9', 'c10', 'c11', 'c12', 'c13', 'c14', "
-            "'c15', "
+            "RoleError: `gold` names 'x', 'y', which the table does not have; choose from its columns ['c0', "
+            "'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9', 'c10', 'c11', 'c12', 'c13', 'c14', 'c15', "
             "'c16', 'c17', 'c18', 'c19', and 5 more]"
         ),
     ),
@@ -95,8 +101,7 @@ REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
         {},
         (
             "RoleError: `score` could be column 'score' or 'correct'; say which one, for instance "
-            "`score='score'`, "
-            "or `score=False` for none"
+            "`score='score'`, or `score=False` for none"
         ),
     ),
     (
@@ -127,9 +132,8 @@ REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
         ["target", "gold_low", "gold_high"],
         {},
         (
-            "RoleError: `gold` could be column 'target' or 'gold_low' and 'gold_high'; say which, "
-            "for instance "
-            "`gold='target'`"
+            "RoleError: `gold` could be column 'target' or 'gold_low' and 'gold_high'; say which, for "
+            "instance `gold='target'`"
         ),
     ),
     (
@@ -137,8 +141,7 @@ REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
         {},
         (
             "RoleError: `gold` has one end of its range in column 'gold_low', and no column holds the other; "
-            "name "
-            "both with `gold=('low', 'high')`, or use `gold=False` for none"
+            "name both with `gold=('low', 'high')`, or use `gold=False` for none"
         ),
     ),
     (["a"], {"score": 1}, f"ArgumentTypeError: `score` {NO_NAME} 1"),
@@ -161,23 +164,37 @@ REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
         {"metric": "acc"},
         (
             "RoleError: `metric` names 'acc', but the table has neither a column of that name nor a metric "
-            "column; "
-            "choose from its columns ['a']"
+            "column; choose from its columns ['a']"
         ),
     ),
     (
         ["a"],
         {"cluster": "repetition"},
         (
-            "RoleError: `cluster` names 'repetition', which is neither a column of the table nor a "
-            "role that it "
-            "has; choose from its columns ['a']"
+            "RoleError: `cluster` names 'repetition', which is neither a column of the table nor a role that "
+            "it has; choose from its columns ['a']"
         ),
     ),
     (
         ["a"],
         {"colour": "a"},
         "ArgumentTypeError: `colour` is no role of a column; the roles are scenario, model, ",
+    ),
+    (
+        ["a"],
+        {"condition": "a", "variant": "a"},
+        (
+            "RoleError: `condition` and `variant` both name column 'a'; give it to one of them, and another "
+            "column to the other, or none with `variant=False`"
+        ),
+    ),
+    (
+        ["a", "b"],
+        {"score": "a", "gold": ("b", "a")},
+        (
+            "RoleError: `score` and `gold` both name column 'a'; give it to one of them, and another column "
+            "to the other, or none with `gold=False`"
+        ),
     ),
 ]
 
@@ -188,3 +205,10 @@ def test_refused(
 ) -> None:
     said = refusal(lambda: assign_roles(columns, given))
     assert said == message or (message.endswith(", ") and said.startswith(message))
+
+
+@pytest.mark.parametrize("function", [ts.ResponseTable, ts.analyze])
+def test_every_role_is_an_argument(function: Callable[..., object]) -> None:
+    named = [name for name in inspect.signature(function).parameters if name in ROLES]
+    assert set(named) == set(ROLE_ARGUMENTS)
+    assert set(ROLES) - set(ROLE_ARGUMENTS) == {"gold_low", "gold_high"}

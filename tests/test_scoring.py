@@ -76,17 +76,15 @@ CORRECT = "correct these, or name another column"
         (
             [1.0, float("inf")],
             (
-                "`score` is infinite in 1 row, such as that of scenario 's1'; a score must be "
-                "finite, or null "
-                "where there is none"
+                "`score` is infinite in 1 row, such as that of scenario 's1'; a score must be finite, or "
+                "null where there is none"
             ),
         ),
         (
             ["-Infinity", "1e999"],
             (
-                "`score` is infinite in 2 rows, such as that of scenario 's0'; a score must be "
-                "finite, or null "
-                "where there is none"
+                "`score` is infinite in 2 rows, such as that of scenario 's0'; a score must be finite, or "
+                "null where there is none"
             ),
         ),
         (
@@ -110,9 +108,8 @@ CORRECT = "correct these, or name another column"
         (
             [{"acc": 1}, {"acc": 0}],
             (
-                "`score` is column 'score', which holds Struct({'acc': Int64}); expected text or "
-                "numbers: name "
-                "another column, or make this one text"
+                "`score` is column 'score', which holds Struct({'acc': Int64}); expected text or numbers: "
+                "name another column, or make this one text"
             ),
         ),
     ],
@@ -167,6 +164,40 @@ def test_a_scored_row_with_a_status_of_doubt_keeps_its_score() -> None:
     }
 
 
+def test_the_note_on_a_status_of_doubt_names_the_words_that_are_no_status() -> None:
+    words = ["completed", "completed", "200", "suspect", "ok", "x" * 50]
+    made = table({"score": [1] * 6, "status": words})
+    assert said(made)["scored_with_status"] == (
+        "5 rows have a score and a status of doubt (error, suspect; 'completed', '200', "
+        f"'{'x' * 40}...' are no status and count as error); their scores are used as given."
+    )
+    assert column(made, "score") == [1.0] * 6
+    made = table({"score": [1] * 7, "status": [f"w{number}" for number in range(7)]})
+    assert "'w4' and 2 more are no status and count as error" in said(made)["scored_with_status"]
+    made = table({"score": [1], "status": ["done"]})
+    assert "(error; 'done' is no status and counts as error)" in said(made)["scored_with_status"]
+
+
+@pytest.mark.parametrize(("role", "column"), [("score", "points"), ("status", "error"), ("reason", "why")])
+def test_what_cannot_be_read_is_named_as_in_the_table(
+    role: str, column: str, refusal: Callable[..., str]
+) -> None:
+    data = {"scenario": ["a"], "score": [1], column: [["x"]]}
+    data = data if role != "score" else {"scenario": ["a"], column: [["x"]]}
+    assert refusal(lambda: ts.ResponseTable(data, **{role: column})).startswith(
+        f"DataError: `{role}` is column {column!r}, which holds List(String); "
+    )
+
+
+def test_a_score_without_a_column_lists_the_columns_of_the_table(refusal: Callable[..., str]) -> None:
+    data = {"item": ["a"], "format": ["f"], "label": ["A"], "error": [None]}
+    assert refusal(lambda: ts.ResponseTable(data)) == (
+        "DataError: `score` has no column: name the one that holds it, or name the columns of the label and "
+        "of the right label with `response=` and `gold=`; the columns are ['item', 'format', 'label', "
+        "'error']"
+    )
+
+
 RANGES = [
     ("A/B", ["A", "B"]),
     ("B/A", ["A", "B"]),
@@ -193,11 +224,9 @@ def test_reversed_and_whole_ranges_are_noted() -> None:
     made = table({"response": ["A", "B", "C"], "gold": ["B/A", "D/A", "C"]}, levels=LEVELS)
     assert said(made) == {
         "gold_reversed": "2 rows name the more urgent end of the gold range first; ranges are read by "
-        "the order "
-        "of `levels`, either way round.",
+        "the order of `levels`, either way round.",
         "gold_spans_scale": "1 row has a gold range that spans the whole scale (A to D): every label is "
-        "right "
-        "there. If that was a disagreement of judges and no range, correct the gold.",
+        "right there. If that was a disagreement of judges and no range, correct the gold.",
     }
 
 
@@ -211,15 +240,14 @@ OUTSIDE = "has labels outside `levels`, ['A', 'B', 'C', 'D']:"
             {"response": ["A", "Z", "z", "Z"], "gold": ["A"] * 4},
             (
                 f"`response` {OUTSIDE} 'Z' (2 rows), 'z' (1 row); add them to `levels`, or make them null "
-                "with the "
-                "status `unparsed`"
+                "with the status 'unparsed'"
             ),
         ),
         (
             {"response": ["A", "Z"], "score": [1, 0]},
             (
                 f"`response` {OUTSIDE} 'Z' (1 row); add them to `levels`, or make them null with the status "
-                "`unparsed`"
+                "'unparsed'"
             ),
         ),
         (
@@ -246,8 +274,7 @@ OUTSIDE = "has labels outside `levels`, ['A', 'B', 'C', 'D']:"
             {"response": ["A"], "gold": [["A", "B"]]},
             (
                 "`gold` is column 'gold', which holds List(String); expected text or numbers: write a range "
-                "as text "
-                "such as 'C/D', or as two columns with `gold=('low', 'high')`"
+                "as text such as 'C/D', or as two columns with `gold=('low', 'high')`"
             ),
         ),
     ],
@@ -359,16 +386,14 @@ def test_a_zero_without_a_response_is_an_unparsed_answer() -> None:
 def test_unparsed_as_wrong_needs_scores_from_0_to_1(refusal: Callable[..., str]) -> None:
     columns = {"score": [50, 90], "status": ["ok", "unparsed"]}
     assert refusal(lambda: table(columns, unparsed="wrong")) == (
-        "DataError: `unparsed='wrong'` scores unread answers 0, which needs scores from 0 to 1; these "
-        "run from "
-        "50.0 to 90.0. Use 'as scored' or 'missing'"
+        "DataError: `unparsed='wrong'` scores unread answers 0, which needs scores from 0 to 1; these run "
+        "from 50.0 to 90.0. Use 'as scored' or 'missing'"
     )
 
 
 @pytest.mark.parametrize("columns", [{"response": ["A"]}, {"gold": ["A"]}, {"model": ["m"]}])
 def test_nothing_to_score(columns: dict[str, Any], refusal: Callable[..., str]) -> None:
     assert refusal(lambda: table(columns)).startswith(
-        "DataError: `score` has no column: name the one that holds it, or name the columns of the label "
-        "and of "
-        "the right label with `response=` and `gold=`; the columns are ['scenario', "
+        "DataError: `score` has no column: name the one that holds it, or name the columns of the label and "
+        "of the right label with `response=` and `gold=`; the columns are ['scenario', "
     )

@@ -93,7 +93,13 @@ def test_an_identifier_is_not_nan(refusal: Callable[..., str]) -> None:
 
 SAME = {"scenario": ["a", "a", "b"], "score": [1, 0, 1]}
 REPEATED = "`data` has one key (scenario) in more than one row, 2 rows in all, such as scenario='a'; "
-COPIES = "no other column tells them apart: drop the copies, or number them in a column `repetition`"
+COPIES = "no other column tells them apart: drop the copies, or number them in a column 'repetition'"
+PLAYS = (
+    "the role that it plays (a condition is compared, a variant is kept apart without being compared, a "
+    "repetition is one more answer to the same request, a judge is averaged), or keep the rows of one of its "
+    "values"
+)
+COUNTS = "if it counts answers to the same request, say `repetition={!r}`; else give it "
 
 
 @pytest.mark.parametrize(
@@ -104,16 +110,27 @@ COPIES = "no other column tells them apart: drop the copies, or number them in a
         ({"x": [[1], [2], [3]]}, REPEATED + COPIES),
         (
             {"when": [0.1, 0.2, 0.3], "run_id": [1, 2, 1]},
-            REPEATED + "column 'run_id' or 'when' tells them apart: give it a role, for instance "
-            "`repetition='run_id'`",
+            REPEATED + "column 'run_id' or 'when' tells them apart: " + COUNTS.format("run_id") + PLAYS,
         ),
         (
             {"source": ["f", "g", "f"]},
-            REPEATED + "column 'source' tells them apart: give it a role, for instance `repetition='source'`",
+            REPEATED + "column 'source' tells them apart: give it " + PLAYS,
         ),
         (
             {"item": ["p", "q", "p"]},
-            REPEATED + "column 'item' tells them apart: give it a role, for instance `repetition='item'`",
+            REPEATED + "column 'item' tells them apart: give it " + PLAYS,
+        ),
+        (
+            {"thinking": [0, 1, 0]},  # a flag, not a count
+            REPEATED + "column 'thinking' tells them apart: give it " + PLAYS,
+        ),
+        (
+            {"seed": [42, 43, 42]},
+            REPEATED + "column 'seed' tells them apart: give it " + PLAYS,
+        ),
+        (
+            {"nth": ["1", "2", "1"], "alpha": ["p", "q", "p"]},
+            REPEATED + "column 'nth' or 'alpha' tells them apart: " + COUNTS.format("nth") + PLAYS,
         ),
     ],
 )
@@ -125,13 +142,43 @@ def test_a_repeated_key_names_what_separates_it(
     )
 
 
+@pytest.mark.parametrize(
+    ("roles", "advice"),
+    [
+        (
+            {"condition": "voice"},
+            "'format' tells them apart: compare both with `condition=['voice', 'format']`, or keep",
+        ),
+        (
+            {"condition": ["voice", "style"]},
+            "'format' tells them apart: compare both with `condition=['voice', 'style', 'format']`, or keep",
+        ),
+        ({"condition": False}, "'format' tells them apart: give it its role with `condition='format'`"),
+    ],
+)
+def test_a_column_with_the_name_of_a_condition_is_not_advised_as_a_repetition(
+    roles: dict[str, Any], advice: str, refusal: Callable[..., str]
+) -> None:
+    data = {"item": ["a", "a"], "score": [1, 0], "voice": ["x"] * 2, "style": ["s"] * 2, "format": [1, 2]}
+    assert advice in refusal(lambda: ts.ResponseTable(data, **roles))
+
+
+@pytest.mark.parametrize(
+    ("role", "column"), [("model", "llm"), ("repetition", "run"), ("judge", "rater"), ("task", "dataset")]
+)
+def test_a_column_with_the_name_of_a_role_is_advised_for_it(
+    role: str, column: str, refusal: Callable[..., str]
+) -> None:
+    data = {"item": ["a", "a"], "score": [1, 0], column: ["x", "y"], "nth": [1, 2]}
+    said = refusal(lambda: ts.ResponseTable(data, **{role: False}))
+    assert said.endswith(f"{column!r} or 'nth' tells them apart: give it its role with `{role}={column!r}`")
+
+
 def test_a_repeated_key_names_two_columns_that_separate_it_together(refusal: Callable[..., str]) -> None:
     data = {"item": ["a"] * 4, "model": ["m"] * 4, "score": [1] * 4, "p": [1, 1, 2, 2], "q": [1, 2, 1, 2]}
     assert refusal(lambda: ts.ResponseTable(data)) == (
         "DataError: `data` has one key (scenario x model) in more than one row, 4 rows in all, such as "
-        "scenario='a', model='m'; columns 'p' and 'q' together tell them apart: give both a role, for "
-        "instance "
-        "`variant='p', repetition='q'`"
+        "scenario='a', model='m'; columns 'p' and 'q' together tell them apart: give each " + PLAYS
     )
     assert ts.ResponseTable(data, variant="p", repetition="q").frame.height == 4
 
@@ -155,8 +202,7 @@ def test_tasks_may_share_item_ids() -> None:
             {"task": ["a", "a/b"], "item": ["b/1", "1"]},
             (
                 "`task` and `scenario` have labels that are one when joined, as 'a/b' with 'c' and 'a' with "
-                "'b/c' "
-                "would be; rename the tasks that hold a slash"
+                "'b/c' would be; rename the tasks that hold a slash"
             ),
         ),
         (
@@ -170,9 +216,8 @@ def test_tasks_may_share_item_ids() -> None:
         (
             {"item": ["1", "2"], "metric": ["x", None]},
             (
-                "`metric` is column 'metric', which is blank in 1 of 2 rows; fill it in, or keep the "
-                "others with "
-                "`metric='x'`"
+                "`metric` is column 'metric', which is blank in 1 of 2 rows; fill it in, or keep the others "
+                "with `metric='x'`"
             ),
         ),
     ],
@@ -266,9 +311,8 @@ DIFFERENT = "`levels` must hold two or more different labels, each once and none
         (
             {"scenario": False},
             (
-                "DataError: `scenario` has no column: name the one that holds the item, question or "
-                "case with "
-                "`scenario=`; the columns are ['scenario', 'score']"
+                "DataError: `scenario` has no column: name the one that holds the item, question or case "
+                "with `scenario=`; the columns are ['scenario', 'score']"
             ),
         ),
     ],

@@ -12,9 +12,13 @@ from triagestats.errors import TriagestatsError
 if TYPE_CHECKING:
     from triagestats.analysis import Analysis
     from triagestats.analyze import analyze
+    from triagestats.bootstraps import bootstrap, cluster_bootstrap, paired_bootstrap
     from triagestats.demo import demo_table
     from triagestats.estimands import AnchoringGap, Difference, Estimand, Function, Gap, Mean
-    from triagestats.results import Note
+    from triagestats.estimates import Estimates
+    from triagestats.permute import permutation_test
+    from triagestats.permute_table import PermutationTests, permutation_tests
+    from triagestats.results import Note, Test
     from triagestats.table import ResponseTable
 
 __all__ = [
@@ -22,15 +26,23 @@ __all__ = [
     "AnchoringGap",
     "Difference",
     "Estimand",
+    "Estimates",
     "Function",
     "Gap",
     "Mean",
     "Note",
+    "PermutationTests",
     "ResponseTable",
+    "Test",
     "TriagestatsError",
     "__version__",
     "analyze",
+    "bootstrap",
+    "cluster_bootstrap",
     "demo_table",
+    "paired_bootstrap",
+    "permutation_test",
+    "permutation_tests",
 ]
 
 # Each name loads its module on first use: numpy, scipy and narwhals stay out of `import triagestats`.
@@ -39,13 +51,21 @@ _HOMES = {
     "AnchoringGap": "estimands",
     "Difference": "estimands",
     "Estimand": "estimands",
+    "Estimates": "estimates",
     "Function": "estimands",
     "Gap": "estimands",
     "Mean": "estimands",
     "Note": "results",
+    "PermutationTests": "permute_table",
     "ResponseTable": "table",
+    "Test": "results",
     "analyze": "analyze",
+    "bootstrap": "bootstraps",
+    "cluster_bootstrap": "bootstraps",
     "demo_table": "demo",
+    "paired_bootstrap": "bootstraps",
+    "permutation_test": "permute",
+    "permutation_tests": "permute_table",
 }
 
 

@@ -3,19 +3,33 @@
 G clusters, K columns, L labels, R replicates. Arrays must be C-contiguous and of the stated type;
 they are never copied or converted. Replicate r draws from a random stream that depends on `seed`
 and `first + r` alone, and sums run over the clusters in ascending order, so a result is the same
-for any number of threads, in one call or in several, everywhere.
+for any number of threads, in one call or in several, on every processor.
 """
+
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "__version__",
+    "bayesian_totals",
+    "bayesian_weights",
+    "bootstrap_collapsed",
     "bootstrap_counts",
     "bootstrap_totals",
+    "bootstrap_totals_int",
+    "collapsed_counts",
+    "crossed_counts",
+    "crossed_totals",
     "enumerate_blocks",
+    "nested_totals",
     "permutation_codes",
     "permute_blocks",
+    "quantile_pairs",
+    "sign_flip_totals",
+    "sign_flips",
+    "wild_weights",
 ]
 
 __version__: str
@@ -48,6 +62,161 @@ def bootstrap_counts(
 
     Returns (R, G): how often each cluster was drawn. A row sums to G, and within a stratum to its
     number of clusters.
+    """
+
+def bootstrap_totals_int(
+    totals: NDArray[np.int8] | NDArray[np.uint8] | NDArray[np.int16] | NDArray[np.int32] | NDArray[np.int64],
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    strata: NDArray[np.uint32] | None = None,
+    n_threads: int = 1,
+) -> NDArray[np.int64]:
+    """Replicate totals of the multinomial cluster bootstrap, for integers.
+
+    As `bootstrap_totals`, with the same draws: returns (R, K), exactly
+    `bootstrap_counts(...) @ totals`. It is fastest when the values of each column lie within 255 of
+    each other, and the faster the smaller their range.
+    """
+
+def bootstrap_collapsed(
+    totals: NDArray[np.float64],
+    multiplicities: NDArray[np.uint32] | NDArray[np.uint64],
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Replicate totals of the cluster bootstrap from the distinct rows of the totals.
+
+    `totals` is (D, K), finite: a cluster of each class. `multiplicities` is (D,): the clusters of
+    each class, which sum to G, from 1 to 2**32 - 1. Returns (R, K):
+    `collapsed_counts(...) @ totals`, summed over the classes in ascending order. The distribution
+    is that of `bootstrap_totals` on the G rows, the draws are others.
+    """
+
+def collapsed_counts(
+    multiplicities: NDArray[np.uint32] | NDArray[np.uint64],
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+) -> NDArray[np.uint32]:
+    """Times that each class is drawn by `bootstrap_collapsed`: (R, D), a row sums to G."""
+
+def nested_totals(
+    values: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    n_columns: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    strata: NDArray[np.uint32] | None = None,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
+    """Sums of cell means in the bootstrap of clusters and, within each, repetitions.
+
+    Cell (g, k) has the finite `values[offsets[g * K + k]:offsets[g * K + k + 1]]`, at most 65,535;
+    it may have none. Clusters are drawn as by `bootstrap_counts`; then each cell of each drawn
+    cluster draws as many of its repetitions as it has, with replacement, anew for every time the
+    cluster was drawn. Returns (R, K) twice: the sum, over the drawn clusters that have the cell, of
+    the mean of its drawn repetitions, and the number of those clusters.
+
+    Values of 0 and 1 alone are drawn in groups, by binomial numbers, when that is faster.
+    """
+
+def crossed_totals(
+    totals: NDArray[np.float64],
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Replicate totals of the bootstrap of two crossed classifications.
+
+    `totals` is (G1, G2, K), finite. Both classifications are drawn with replacement, each
+    independently of the other. Returns (R, K): the sum over i and j, i the slower, of
+    `first_counts[r, i] * second_counts[r, j] * totals[i, j]`.
+    """
+
+def crossed_counts(
+    n_first: int,
+    n_second: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Multiplicities that `crossed_totals` multiplies: (R, G1) and (R, G2).
+
+    Those of the first classification are `bootstrap_counts(n_first, ...)`.
+    """
+
+def bayesian_totals(
+    totals: NDArray[np.float64],
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Weighted totals of the Bayesian bootstrap.
+
+    `totals` is (G, K), finite. Returns (R, K): up to rounding, `bayesian_weights(...) @ totals`.
+    """
+
+def bayesian_weights(
+    n_clusters: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+) -> NDArray[np.float64]:
+    """Dirichlet(1, ..., 1) weights of the clusters, scaled to sum to G: (R, G), positive."""
+
+def wild_weights(
+    n_clusters: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    kind: Literal["rademacher", "webb", "mammen"],
+    first: int = 0,
+) -> NDArray[np.float64]:
+    """Weights of the wild cluster bootstrap: (R, G), of mean 0 and variance 1.
+
+    "rademacher": `sign_flips`. "webb": plus or minus the square root of 1/2, 1 or 3/2, each as
+    likely. "mammen": (1 - sqrt 5) / 2 with chance (sqrt 5 + 1) / (2 sqrt 5), else
+    (1 + sqrt 5) / 2.
+    """
+
+def sign_flip_totals(
+    values: NDArray[np.float64],
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Totals under a random sign for each cluster.
+
+    `values` is (G, K), finite, in any units. Returns (R, K): `sign_flips(...) @ values`, summed over
+    the clusters in ascending order. Integers from -255 to 255 are summed fastest, and exactly.
+    """
+
+def sign_flips(
+    n_clusters: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+) -> NDArray[np.int8]:
+    """Signs that `sign_flip_totals` multiplies with: (R, G), 1 or -1.
+
+    -1 is where `permutation_codes` of two labels is 1.
     """
 
 def permute_blocks(
@@ -91,4 +260,19 @@ def enumerate_blocks(
     `blocks` is (G, L, K) as in `permute_blocks`. The digits of an arrangement's number in base L!
     are the permutation codes, cluster 0 the least significant, so arrangement 0 moves nothing.
     Returns (R, L, K) in the units of `blocks`.
+    """
+
+def quantile_pairs(
+    replicates: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    *,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Two quantiles of the finite values of each column of `replicates`, (R, E).
+
+    `low` and `high` are (E,), probabilities. With n finite values, the quantile of p lies at rank
+    p (n + 1), counted from 1, rounded to nine decimals and kept within 1 and n; between ranks it is
+    interpolated. Returns (2, E); NaN for both where either probability is not finite, or no value
+    is.
     """

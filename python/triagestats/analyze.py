@@ -15,7 +15,7 @@ from triagestats.independent import read_independent
 from triagestats.inference import Options, infer
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note
-from triagestats.roles import RoleArgument
+from triagestats.roles import ROLE_ARGUMENTS, RoleArgument
 from triagestats.schema import Interval, Match, Unparsed, Weights
 from triagestats.table import ResponseTable
 
@@ -141,6 +141,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     >>> fit.glance().select("scored", "scenarios", "cluster").row(0)
     (2495, 17, 'scenario')
     """
+    roles = {role: value for role, value in locals().items() if role in ROLE_ARGUMENTS}
     valid_choice("match", match, Match)
     valid_choice("weights", weights, Weights)
     valid_choice("interval", interval, Interval)
@@ -154,24 +155,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     }
     table = _table(
         data,
-        {
-            "scenario": scenario,
-            "model": model,
-            "condition": condition,
-            "variant": variant,
-            "repetition": repetition,
-            "judge": judge,
-            "metric": metric,
-            "response": response,
-            "gold": gold,
-            "score": score,
-            "status": status,
-            "reason": reason,
-            "task": task,
-            "source": source,
-            "cluster": cluster,
-            "stratum": stratum,
-        },
+        roles,
         {"levels": levels, "higher_is_better": higher_is_better, "unparsed": unparsed},
     )
     options = Options(**asked, higher_is_better=table.higher_is_better)
@@ -182,7 +166,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     contrast_plan = plan.contrast_plan(design, targets, match=match, weights=weights, metric=name)
     planned = [*rate_plan.rows, *(contrast_plan.rows if contrast_plan else ())]
     valid_resamples(options.n_resamples, len(planned))
-    rates, rate_notes = infer(rate_plan, kind="rate" if design.is_rate else "mean", options=options)
+    rates, rate_notes = infer(rate_plan, kind="mean", options=options)
     comparison, contrast_notes = _compare(design, contrast_plan, options)
     parts = Parts(
         settings=Settings(

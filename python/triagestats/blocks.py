@@ -65,6 +65,8 @@ class Block:
         Responses behind each estimate; for a contrast those on the side that has fewer.
     n_keys
         Matched keys behind each estimate.
+    is_rate
+        Whether the estimates are means, at one level, of scores between 0 and 1.
     """
 
     target: Target
@@ -76,6 +78,7 @@ class Block:
     shares: tuple[NDArray[np.float64], ...]
     n_rows: tuple[int, ...]
     n_keys: tuple[int, ...]
+    is_rate: bool = False
 
     def evaluate(self, totals: NDArray[np.float64], *, drop_empty: bool = False) -> NDArray[np.float64]:
         """Estimates from totals of shape (..., K), shape (..., E).
@@ -296,6 +299,7 @@ def _block(
         shares=tuple(shares),
         n_rows=tuple(_n_rows(matched, model) for model in models),
         n_keys=tuple(sum(int(_of(keys, model).sum()) for keys in matched) for model in models),
+        is_rate=design.is_rate and len(target.estimand.levels) == 1,
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from triagestats.errors import DataError
 from triagestats.labels import as_text, n_rows
-from triagestats.roles import Assignment, RoleArgument, assign_roles, column_names
+from triagestats.roles import Assignment, RoleArgument, assign_roles, column_names, role_spelled
 from triagestats.schema import IDENTIFIER_ROLES, KEY_ROLES, ROLES
 
 __all__ = ["Factor", "canonical_frame", "check_key", "ordered_levels", "recluster"]
@@ -28,6 +28,12 @@ _RESERVED: Final = (
     "_judgment",
 )
 _CARRIED: Final = "carried."
+_NAMED: Final = 3
+_OPTIONS: Final = (
+    "the role that it plays (a condition is compared, a variant is kept apart without being compared, a "
+    "repetition is one more answer to the same request, a judge is averaged), or keep the rows of one of its "
+    "values"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ def canonical_frame(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFram
     for position, name in enumerate(roles.columns.get("cluster", ())):
         columns.append(as_text(frame[name], "cluster").alias(f"cluster_{position + 1}"))
     columns += [
-        frame[name].alias(role)
+        _stated(frame[name], role).alias(role)
         for role in ("score", "status", "reason")
         if (name := roles.one(role)) is not None
     ]
@@ -133,6 +139,16 @@ def recluster(
     return result, changed
 
 
+def _stated(series: pl.Series, role: str) -> pl.Series:
+    """Numeric scores as they are; other scores, statuses and reasons as text, an object as its JSON."""
+    if role == "score" and (series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null)):
+        return series
+    if role != "score" and isinstance(series.dtype, pl.Struct):
+        written = series.struct.json_encode()
+        return written.set(series.is_null(), None)
+    return as_text(series, role)
+
+
 def _factors(frame: pl.DataFrame, roles: Assignment) -> tuple[Factor, ...]:
     names = roles.columns.get("condition", ())
     factors = []
@@ -149,9 +165,8 @@ def _joint_condition(factors: Sequence[Factor], parts: Sequence[pl.Series]) -> p
     joint = frame.select(label.alias("condition")).to_series()
     if joint.n_unique() < frame.n_unique():
         raise DataError(
-            "`condition` has levels that are one when joined, as 'a, b' with 'c' and 'a' with 'b, c' "
-            "would be; "
-            "rename the levels that hold a comma"
+            "`condition` has levels that are one when joined, as 'a, b' with 'c' and 'a' with 'b, c' would "
+            "be; rename the levels that hold a comma"
         )
     return joint
 
@@ -188,15 +203,16 @@ def check_key(frame: pl.DataFrame, roles: Assignment, carried: Sequence[str]) ->
     )
     raise DataError(
         f"`data` has {'one key' if keys == 1 else f'{keys:,} keys'} ({' x '.join(key)}) in more than one "
-        "row, "
-        f"{n_rows(repeated.height)} in all, such as {example}; {_separating(repeated, key, roles, carried)}"
+        f"row, {n_rows(repeated.height)} in all, such as {example}; "
+        f"{_separating(repeated, key, roles, carried)}"
     )
 
 
 def _separating(repeated: pl.DataFrame, key: Sequence[str], roles: Assignment, carried: Sequence[str]) -> str:
     """What to do about rows of one key.
 
-    Columns of few values come first, as they are more like a repetition, and measurements last.
+    Columns whose name or values say what they are come first, then those of few values, and measurements
+    last.
     """
     names = {name: name.removeprefix(_CARRIED) for name in carried}
     if (source := roles.one("source")) is not None:
@@ -205,22 +221,43 @@ def _separating(repeated: pl.DataFrame, key: Sequence[str], roles: Assignment, c
         name for name in names if not repeated[name].dtype.is_nested() and repeated[name].dtype != pl.Object
     ]
     plain.sort(key=lambda name: (repeated[name].dtype.is_float(), repeated[name].n_unique()))
-    for together in (1, 2):
-        found = [
+    alone, together = (
+        [
             group
-            for group in combinations(plain, together)
+            for group in combinations(plain, size)
             if not repeated.select(pl.struct([*key, *group]).is_duplicated().any()).item()
         ]
-        if found and together == 1:
-            which = " or ".join(repr(names[group[0]]) for group in found[:3])
-            return (
-                f"column {which} tells them apart: give it a role, for instance "
-                f"`repetition={names[found[0][0]]!r}`"
-            )
-        if found:
-            first, second = (names[name] for name in found[0])
-            return (
-                f"columns {first!r} and {second!r} together tell them apart: give both a role, for instance "
-                f"`variant={first!r}, repetition={second!r}`"
-            )
-    return "no other column tells them apart: drop the copies, or number them in a column `repetition`"
+        for size in (1, 2)
+    )
+    if alone:
+        most = repeated.group_by(key).len()["len"].max()
+        advice = {names[name]: _advice(names[name], repeated[name], most, roles) for (name,) in alone}
+        ordered = sorted(advice, key=lambda name: advice[name] is None)[:_NAMED]
+        which = " or ".join(map(repr, ordered))
+        return f"column {which} tells them apart: {advice[ordered[0]] or f'give it {_OPTIONS}'}"
+    if together:
+        first, second = (names[name] for name in together[0])
+        return f"columns {first!r} and {second!r} together tell them apart: give each {_OPTIONS}"
+    return "no other column tells them apart: drop the copies, or number them in a column 'repetition'"
+
+
+def _advice(name: str, values: pl.Series, most: object, roles: Assignment) -> str | None:
+    """The role that the name of a column, or its values, speak for; None where nothing does."""
+    role = role_spelled(name)
+    if role == "condition" and role in roles:
+        both = [*roles.columns[role], name]
+        return f"compare both with `condition={both}`, or keep the rows of one value of {name!r}"
+    if role in (*KEY_ROLES, "task") and role not in roles:
+        return f"give it its role with `{role}={name!r}`"
+    if role is None and "repetition" not in roles and _counts(values, most):
+        return f"if it counts answers to the same request, say `repetition={name!r}`; else give it {_OPTIONS}"
+    return None
+
+
+def _counts(values: pl.Series, most: object) -> bool:
+    """Whether values number the rows of a key from 1 or from 0; 0 and 1 alone may be a flag."""
+    numbers = as_text(values, "repetition").cast(pl.Int64, strict=False)
+    if numbers.null_count():
+        return False
+    found = numbers.unique().sort().to_list()
+    return found in (list(range(1, len(found) + 1)), list(range(max(len(found), 3)))) and len(found) == most

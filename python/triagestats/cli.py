@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
+from inspect import signature
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from triagestats import defaults
 from triagestats.errors import ReadError, TriagestatsError
+from triagestats.roles import ROLE_ARGUMENTS
 from triagestats.schema import ROLES, Interval, Match, Unparsed, Weights
 
 if TYPE_CHECKING:
@@ -138,23 +142,8 @@ def analyze(
     Columns are recognised by their usual names; name others by their role, such as --scenario item.
     An empty name says that no column plays the role.
     """
-    given: dict[str, Any] = {
-        "scenario": _column(scenario),
-        "model": _column(model),
-        "condition": _columns(condition),
-        "variant": _column(variant),
-        "repetition": _column(repetition),
-        "judge": _column(judge),
-        "metric": _column(metric),
-        "response": _column(response),
-        "gold": _columns(gold),
-        "score": _column(score),
-        "status": _column(status),
-        "reason": _column(reason),
-        "task": _column(task),
-        "source": _column(source),
-        "cluster": _columns(cluster),
-        "stratum": _column(stratum),
+    roles = {role: _columns(value) for role, value in locals().items() if role in ROLE_ARGUMENTS}
+    given: dict[str, Any] = roles | {
         "levels": None if levels is None else [level.strip() for level in levels.split(",")],
         "higher_is_better": not lower_is_better,
         "unparsed": unparsed,
@@ -200,15 +189,21 @@ def demo(
     _guarded(run, output_format, output)
 
 
-def _column(value: str | None) -> str | Literal[False] | None:
-    """A column; an empty name says that no column plays the role."""
-    return False if value == "" else value
+_NAMES: Final = {
+    **{name: "--" + name.replace("_", "-") for name in signature(analyze).parameters},
+    "data": "FILE",
+    "file": "FILE",
+    "output_format": "--format",
+    "higher_is_better": "--lower-is-better",
+}
+"""What an argument of Python is called on the command line."""
 
 
-def _columns(values: list[str] | None) -> str | list[str] | Literal[False] | None:
-    if not values:
-        return None
-    return _column(values[0]) if len(values) == 1 else values
+def _columns(values: str | list[str] | None) -> str | list[str] | Literal[False] | None:
+    """A column or several; an empty name says that no column plays the role."""
+    if isinstance(values, list):
+        values = values if len(values) > 1 else "".join(values) if values else None
+    return False if values == "" else values
 
 
 def _reference(values: list[str] | None) -> str | dict[str, str] | None:
@@ -242,7 +237,41 @@ def _guarded(
 
 def _as_options(message: str) -> str:
     """A message that names arguments of Python with options of the command line in their place."""
-    return re.sub(r"`(\w+)=`", lambda found: "--" + found[1].replace("_", "-"), message)
+    if message.startswith("`judgments`"):  # no option names a column of the judgments
+        advises = re.search("`\\w+=", message)
+        fix = "; on the command line, rename or drop columns in that file" if advises else ""
+        return message.replace("`judgments`", _NAMES["judgments"]) + fix
+    return re.sub("`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
+
+
+def _as_option(code: str) -> str | None:
+    """`name`, `name=` or `name=value, other=value` as options; None for what is no argument."""
+    if (name := code.removesuffix("=")) in _NAMES:
+        return _NAMES[name]
+    try:
+        call = ast.parse(f"_({code})", mode="eval").body
+        given = {found.arg: ast.literal_eval(found.value) for found in getattr(call, "keywords", ())}
+    except (SyntaxError, ValueError):
+        return None
+    if not given or not given.keys() <= _NAMES.keys():
+        return None
+    return " ".join(
+        f"{_NAMES[str(name)]} {shlex.quote(word)}"
+        for name, value in given.items()
+        for word in _words(name, value)
+    )
+
+
+def _words(name: str | None, value: object) -> list[str]:
+    """What to write after an option, once for each time that it is given."""
+    if value is False:
+        return [""]
+    if isinstance(value, Mapping):
+        return [f"{key}={item}" for key, item in value.items()]
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if name == "levels":
+        return [",".join("ABC" if values == [...] else map(str, values))]
+    return [str(item) for item in values]
 
 
 def _check_output(output: Path, inputs: Sequence[Path]) -> None:

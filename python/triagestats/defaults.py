@@ -10,6 +10,7 @@ in 28 % of samples instead of 5 %.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -24,6 +25,7 @@ __all__ = [
     "Choice",
     "Method",
     "choose_interval",
+    "too_few",
 ]
 
 SEED: Final = 20_260_911
@@ -35,7 +37,14 @@ FEWEST_CLUSTERS: Final = 5
 FEW_CLUSTERS: Final = 12
 """Below this an interval carries a warning."""
 
-Method = Literal["kg2", "jackknife-t", "percentile", "bca", "none"]
+Method = Literal["kg2", "jackknife-t", "percentile", "basic", "normal", "bca", "bootstrap-t", "max-t", "none"]
+
+FOR_SMOOTH: Final = ("jackknife-t", "normal", "bca", "bootstrap-t", "max-t")
+"""Intervals that hold for differentiable estimands only."""
+BY_QUANTILES: Final = ("percentile", "basic", "bca", "bootstrap-t", "max-t")
+"""Intervals that end at quantiles of replicates."""
+FOR_ONE_AXIS: Final = ("bca", "bootstrap-t", "max-t")
+"""Intervals that need one cluster column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,20 @@ class Choice:
     method: Method
     status: str = "ok"
     reason: str | None = None
+
+
+def too_few(n_resamples: int, conf_level: float) -> str | None:
+    """What is wrong with an interval between quantiles of so few replicates; None where nothing is.
+
+    An end is a quantile of probability alpha / 2, which needs `(R + 1) alpha / 2 >= 1`.
+    """
+    needed = math.ceil(2 / (1 - conf_level) - 1 - 1e-9)
+    if n_resamples >= needed:
+        return None
+    return (
+        f"{n_resamples:,} replicates are too few for a {conf_level * 100:g} % interval, which ends at the "
+        f"extremes of what was drawn. Take at least {needed:,}"
+    )
 
 
 def choose_interval(
@@ -107,23 +130,25 @@ def choose_interval(
             "degenerate",
             "all clusters agree: nothing shows how far the estimate could be off",
         )
-    if n_axes > 1:
-        if not smooth:
+    if n_axes > 1 and requested in FOR_ONE_AXIS:
+        doubts.append(f"two cluster columns: there is no {requested}, the cluster jackknife t is shown")
+        requested = "jackknife-t"
+    if not smooth:
+        if n_axes > 1 and requested not in ("percentile", "basic"):
             return Choice(
                 "none",
                 "undefined",
-                "not smooth: the jackknife does not hold, and there is no bootstrap for two cluster columns",
+                "not smooth: the jackknife does not hold; with two cluster columns ask for "
+                "interval='percentile'",
             )
-        if requested in ("percentile", "bca"):
-            doubts.append(f"two cluster columns: there is no {requested}, the cluster jackknife t is shown")
-        return _choice("jackknife-t", doubts)
-    if not smooth:
-        replaced = f" ({requested} does not hold)" if requested in ("jackknife-t", "bca") else ""
+        replaced = f" ({requested} does not hold)" if requested in FOR_SMOOTH else ""
+        method: Method = "basic" if requested == "basic" else "percentile"
+        covers = "then covers about .90 at nominal .95" if method == "percentile" else "was not studied"
         doubts.append(
-            "not smooth: the plug-in estimate is biased away from 0 where levels tie, and the percentile "
-            f"interval{replaced} then covers about .90 at nominal .95"
+            f"not smooth: the plug-in estimate is biased away from 0 where levels tie, and the {method} "
+            f"interval{replaced} {covers}"
         )
-        return _choice("percentile", doubts)
+        return _choice(method, doubts)
     return _choice("jackknife-t" if requested == "auto" else requested, doubts)
 
 

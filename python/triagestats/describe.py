@@ -129,7 +129,12 @@ def plan_notes(
         message = "Contrasts of a condition column give equal weight to each combination of the others."
         notes.append(Note("factors", message))
     if not targets:
-        what = "the table has one condition" if design.factors else "the table has no condition column"
+        if not design.factors:
+            what = "the table has no condition column"
+        elif all(len(factor.levels) == 1 for factor in design.factors):
+            what = "the table has one condition"
+        else:
+            what = "no two levels of a condition column occur with the same levels of the others"
         notes.append(Note("no_contrasts", f"Nothing is compared: {what}."))
     if interval == "auto":
         notes.append(Note("intervals", f"Intervals: {_intervals(design, compared=bool(targets))}."))

@@ -189,10 +189,10 @@ def _references(factors: Sequence[Factor], reference: Reference) -> tuple[tuple[
     elif not factors:
         raise ArgumentError("`reference` needs a condition column; name it with `condition=`")
     else:
+        example = {factor.name: factor.levels[0] for factor in factors[:1]}
         raise ArgumentError(
             f"`reference` must map the condition columns {[factor.name for factor in factors]} to their "
-            "levels; "
-            f"got {reference!r}"
+            f"levels, for instance `reference={example}`; got {reference!r}"
         )
     unknown = [name for name in wanted if name not in {factor.name for factor in factors}]
     if unknown:
@@ -245,8 +245,7 @@ def _clusters(
             Note(
                 "one_scenario",
                 f"One scenario, clustered by {names[0]}: the intervals speak of new {names[0]} values of "
-                "this "
-                "scenario, not of other scenarios.",
+                "this scenario, not of other scenarios.",
                 "caution",
             )
         )
@@ -296,9 +295,9 @@ def _axis(
     example = by_unit.filter(pl.col("unit").is_duplicated()).sort("unit", column).head(2)
     scenario = frame.filter(pl.col("unit") == example["unit"][0])["scenario"][0]
     raise DesignError(
-        f"`cluster` is {name!r}, which splits scenarios: scenario {scenario!r} is in "
-        f"{example[column][0]!r} and "
-        f"{example[column][1]!r}. Rows of one scenario are dependent, so a cluster must hold whole scenarios"
+        f"`cluster` is {name!r}, which splits scenarios: scenario {scenario!r} is in {example[column][0]!r} "
+        f"and {example[column][1]!r}. Rows of one scenario are dependent, "
+        "so a cluster must hold whole scenarios"
         + (
             "; leave `cluster` out to cluster by scenario, or give two columns that cross, such as "
             "`cluster=('scenario', 'model')`"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from triagestats import intervals
 from triagestats.blocks import Block
+from triagestats.defaults import Method
 from triagestats.lattice import Law, bootstrap_law, lattice_of
 from triagestats.resample import bootstrap, leave_one_out
+from triagestats.schemes import Clusters, Crossed, Draws, cluster_draws
 from triagestats.totals import Totals
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Evidence", "gather_evidence"]
+__all__ = ["Evidence", "gather_evidence", "studentised"]
+
+_LEAST_ERROR: Final = 0.1
+"""Floor of a replicate's error in bootstrap-t, as a share of the observed one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +37,9 @@ class Evidence:
         Shape (E,). The error is that of the jackknife by cluster, V1 + V2 - V12 with two axes; 0 where
         nothing varies, NaN where a model or level rests on one cluster.
     replicates
-        Bootstrap estimates (R, E); (0, E) with two axes, or where nobody reads them.
+        Bootstrap estimates (R, E), from product weights with two axes; (0, E) where nobody reads them.
+    pivots
+        Studentised replicates (R, E), for bootstrap-t; (0, E) where nobody reads them.
     laws
         Exact bootstrap law of each estimate, where it is a sum of lattice values; None elsewhere.
     leave_one_out, contributes
@@ -54,6 +61,7 @@ class Evidence:
     std_error: Array
     df: Array
     replicates: Array
+    pivots: Array
     laws: tuple[Law | None, ...]
     leave_one_out: Array
     contributes: NDArray[np.bool_]
@@ -62,6 +70,38 @@ class Evidence:
     varies: NDArray[np.bool_]
     one_way: NDArray[np.bool_]
     repaired: NDArray[np.bool_]
+
+    def ends(self, method: Method, conf_level: float) -> intervals.Ends:
+        """All intervals by one method, NaN where it does not apply."""
+        ends = self._ends(method, conf_level)
+        return intervals.Ends(*(np.where(np.isfinite(end), end, np.nan) for end in (ends.low, ends.high)))
+
+    def _ends(self, method: Method, conf_level: float) -> intervals.Ends:
+        estimate, replicates = self.estimate, self.replicates
+        if method == "jackknife-t":
+            return intervals.jackknife_t(estimate, self.std_error, self.df, conf_level)
+        if method == "bootstrap-t" and len(self.pivots):
+            return intervals.bootstrap_t(estimate, self.std_error, self.pivots, conf_level)
+        if method == "percentile" and len(replicates):
+            return self._exact(intervals.percentile(replicates, conf_level), conf_level)
+        if method == "basic" and len(replicates):
+            ends = self._exact(intervals.percentile(replicates, conf_level), conf_level)
+            return intervals.Ends(2 * estimate - ends.high, 2 * estimate - ends.low)
+        if method == "normal" and len(replicates):
+            return intervals.normal(estimate, replicates, conf_level)
+        if method == "max-t" and len(replicates):
+            return intervals.max_t(estimate, self.std_error, replicates, conf_level)
+        if method == "bca" and len(replicates) and len(self.leave_one_out):
+            return intervals.bca(estimate, replicates, self.leave_one_out, self.contributes, conf_level)
+        nothing = np.full(len(estimate), np.nan)
+        return intervals.Ends(nothing, nothing)
+
+    def _exact(self, ends: intervals.Ends, conf_level: float) -> intervals.Ends:
+        """Percentile ends without Monte Carlo error where the law is known."""
+        for e, law in enumerate(self.laws):
+            if law is not None:
+                ends.low[e], ends.high[e] = law.interval(conf_level)
+        return ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +122,8 @@ def gather_evidence(
     n_resamples: int,
     seed: int,
     n_threads: int = 1,
+    studentise: bool = False,
+    draws: Draws | None = None,
 ) -> Evidence:
     """Observed values, errors and replicates of all blocks, from one set of draws.
 
@@ -90,7 +132,11 @@ def gather_evidence(
     blocks, totals
         The estimands, and the totals that they read.
     n_resamples, seed
-        Number of replicates R and the seed; no replicates are made for R = 0 or two axes.
+        Number of replicates R and the seed; no replicates are made for R = 0.
+    studentise
+        Whether to make the pivots of bootstrap-t (one axis).
+    draws
+        The scheme; by default clusters with replacement, with two axes both of them.
     n_threads
         Changes no result.
     """
@@ -115,6 +161,7 @@ def gather_evidence(
     varies = np.any([one.varies for one in ways], axis=0)
     replicates = np.empty((0, len(estimate)))
     laws: tuple[Law | None, ...] = (None,) * len(estimate)
+    pivots = np.empty((0, len(estimate)))
     nowhere = np.zeros(len(estimate), dtype=bool)
     if len(ways) == 2:
         variance, size, one_way, repaired = _two_way(ways[0], ways[1], way(totals.cells).variance)
@@ -122,19 +169,32 @@ def gather_evidence(
     else:
         variance, size, one_way, repaired = first.variance, first.size, nowhere, nowhere
         rate_variance = np.concatenate([_linear_variance(block, totals.values) for block in blocks])
-        if n_resamples > 0:
-            replicates = bootstrap(
-                evaluate, totals.values, n_resamples=n_resamples, seed=seed, n_threads=n_threads
-            )
+        if n_resamples > 0 and draws is None:
             laws = tuple(_law(block, e, totals.values) for block in blocks for e in range(len(block.groups)))
-            still = np.flatnonzero(~varies)
-            drawn = replicates[:, still]
-            varies[still] = _spread(drawn, np.isfinite(drawn)) > noise[still]
+    if n_resamples > 0:
+        scheme = draws or (
+            cluster_draws(totals.values) if len(ways) == 1 else Crossed(np.ascontiguousarray(totals.values))
+        )
+        replicates = bootstrap(evaluate, scheme, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
+        still = np.flatnonzero(~varies)
+        drawn = replicates[:, still]
+        varies[still] = _spread(drawn, np.isfinite(drawn)) > noise[still]
+        if studentise and len(ways) == 1:
+            pivots = studentised(
+                evaluate,
+                totals.values,
+                (estimate, np.sqrt(variance)),
+                (first.without, first.contributes),
+                n_resamples=n_resamples,
+                seed=seed,
+                n_threads=n_threads,
+            )
     return Evidence(
         estimate=estimate,
         std_error=np.sqrt(variance),
         df=(size - 1).astype(np.float64),
         replicates=replicates,
+        pivots=pivots,
         laws=laws,
         leave_one_out=first.without,
         contributes=first.contributes,
@@ -144,6 +204,56 @@ def gather_evidence(
         one_way=one_way,
         repaired=repaired,
     )
+
+
+def studentised(
+    evaluate: Callable[[Array], Array],
+    totals: Array,
+    observed: tuple[Array, Array],
+    jackknife: tuple[Array, NDArray[np.bool_]],
+    *,
+    n_resamples: int,
+    seed: int,
+    n_threads: int,
+) -> Array:
+    """Pivots `(replicate - estimate) / error of the replicate`, from the draws of the plain bootstrap.
+
+    The error of a replicate is that of the drawn clusters' jackknife influences,
+    `u_g = (G - 1) (mean(theta_(.)) - theta_(g))`: `sqrt((sum u^2 - (sum u)^2 / G) / (G (G - 1)))` over
+    the draws, which for a mean is its usual error. It is not let below a tenth of the observed one, so
+    that draws without variance give no infinite pivots.
+
+    Parameters
+    ----------
+    evaluate
+        Function from totals (..., K) to estimates (..., E).
+    totals
+        Totals by cluster, shape (G, K).
+    observed
+        Estimates and their jackknife errors, shape (E,) each.
+    jackknife
+        Estimates without each cluster, and whether it carries data for them, shape (G, E) each.
+    n_resamples, seed, n_threads
+        As for the bootstrap.
+    """
+    estimate, error = observed
+    without, contributes = jackknife
+    n_columns, size = totals.shape[1], contributes.sum(axis=0)
+    kept = np.where(contributes, without, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        influence = np.where(contributes, (size - 1) * (kept.sum(axis=0) / size - without), 0.0)
+    influence = np.where(np.isfinite(influence), influence, 0.0)
+
+    def pivot(drawn: Array) -> Array:
+        u, u2 = np.split(drawn[:, n_columns:], 2, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (u2 - u**2 / size) / (size * (size - 1.0))
+            spread = np.maximum(np.sqrt(np.maximum(variance, 0.0)), _LEAST_ERROR * error)
+            result: Array = (evaluate(drawn[:, :n_columns]) - estimate) / spread
+        return result
+
+    extended = Clusters(np.ascontiguousarray(np.concatenate([totals, influence, influence**2], axis=1)))
+    return bootstrap(pivot, extended, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
 
 
 def _law(block: Block, place: int, totals: Array) -> Law | None:

@@ -48,9 +48,10 @@ def read_table(path: Path) -> Source:
     Raises
     ------
     ReadError
-        If the file is absent, has an unknown ending, or is not what its ending says.
+        If the file is absent or a URL, has an unknown ending, or is not what its ending says.
     """
     path = path.expanduser() if path.parts[:1] == ("~",) else path
+    _refuse_url(path)
     name = _name(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     gzipped = bool(suffixes) and suffixes[-1] == ".gz"
@@ -59,9 +60,8 @@ def read_table(path: Path) -> Source:
         raise ReadError(f"{name} is a folder; expected one file")
     if ending not in _ENDINGS:
         raise ReadError(
-            f"{name} has {'the ending ' + repr(ending) if ending else 'no ending'}; expected a file "
-            "ending in "
-            f"{', '.join(_ENDINGS)}, or in one of them with .gz: save the table as one of these"
+            f"{name} has {'the ending ' + repr(ending) if ending else 'no ending'}; expected a file ending "
+            f"in {', '.join(_ENDINGS)}, or in one of them with .gz: save the table as one of these"
         )
     content = _content(path, name, gzipped=gzipped)
     kind = _ENDINGS[ending]
@@ -86,8 +86,21 @@ def read_table(path: Path) -> Source:
         ) from error
 
 
+def _refuse_url(path: Path) -> None:
+    """A path keeps one of the two slashes of `https://`; a drive has one letter."""
+    url = re.match(r"([A-Za-z][\w+.-]+):/+(.*)", path.as_posix(), re.DOTALL)
+    if url and not os.path.lexists(path.parts[0]):
+        raise ReadError(
+            f"{_shortened(f'{url[1]}://{url[2]}')} is a URL, and URLs are not read; download the file, and "
+            "give its path"
+        )
+
+
 def _name(path: Path) -> str:
-    name = path.name or str(path)
+    return _shortened(path.name or str(path))
+
+
+def _shortened(name: str) -> str:
     return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from triagestats import intervals
-from triagestats.defaults import Choice, Method, choose_interval
+from triagestats.defaults import BY_QUANTILES, FOR_SMOOTH, Choice, Method, choose_interval, too_few
 from triagestats.evidence import Evidence, gather_evidence
-from triagestats.permutation import Permuted, permutation_test
+from triagestats.permutation import Permuted, block_tests
 from triagestats.plan import Plan, Row
 from triagestats.results import Note, tidy_frame
 from triagestats.schema import Interval, Verdict
@@ -29,7 +29,11 @@ METHODS: Final[dict[Method, str]] = {
     "kg2": "Korn-Graubard plus two",
     "jackknife-t": "cluster jackknife t",
     "percentile": "cluster bootstrap percentile",
+    "basic": "cluster bootstrap basic",
+    "normal": "cluster bootstrap normal",
     "bca": "cluster bootstrap BCa",
+    "bootstrap-t": "cluster bootstrap-t",
+    "max-t": "cluster bootstrap max-t, simultaneous",
     "none": "none",
 }
 
@@ -55,7 +59,9 @@ class Family:
     rows
         What is shown, in order.
     kind
-        Whether the estimates are rates (0 to 1), means, or contrasts.
+        Whether the estimates are means, or contrasts.
+    is_rate
+        Whether each estimate is a mean of scores between 0 and 1.
     smooth, nulls
         Whether each estimand is differentiable, and its value where levels do not differ, None without.
     n_rows
@@ -65,7 +71,8 @@ class Family:
     """
 
     rows: tuple[Row, ...]
-    kind: Literal["rate", "mean", "contrast"]
+    kind: Literal["mean", "contrast"]
+    is_rate: tuple[bool, ...]
     smooth: tuple[bool, ...]
     nulls: tuple[float | None, ...]
     evidence: Evidence
@@ -80,7 +87,7 @@ class Family:
         return tuple(
             choose_interval(
                 self.options.interval,
-                is_rate=self.kind == "rate",
+                is_rate=self.is_rate[e],
                 smooth=self.smooth[e],
                 estimable=not np.isnan(evidence.std_error[e]),
                 varies=bool(evidence.varies[e]),
@@ -94,33 +101,17 @@ class Family:
     def ends(self, method: Method, conf_level: float) -> intervals.Ends:
         """All intervals by one method, NaN where it does not apply."""
         evidence = self.evidence
-        if method == "jackknife-t":
-            ends = intervals.jackknife_t(evidence.estimate, evidence.std_error, evidence.df, conf_level)
-        elif method == "percentile" and len(evidence.replicates):
-            ends = intervals.percentile(evidence.replicates, conf_level)
-            for e, law in enumerate(evidence.laws):
-                if law is not None:
-                    ends.low[e], ends.high[e] = law.interval(conf_level)
-        elif method == "bca" and len(evidence.replicates):
-            ends = intervals.bca(
-                evidence.estimate,
-                evidence.replicates,
-                evidence.leave_one_out,
-                evidence.contributes,
-                conf_level,
-            )
-        elif method == "kg2" and self.kind == "rate":
-            ends = intervals.korn_graubard_plus_two(
-                evidence.estimate,
-                evidence.rate_variance,
+        if method == "kg2":
+            rates = np.array(self.is_rate)
+            return intervals.korn_graubard_plus_two(
+                np.where(rates, evidence.estimate, np.nan),
+                np.where(rates, evidence.rate_variance, np.nan),
                 evidence.n_clusters.astype(np.float64),
                 np.array(self.n_rows, dtype=np.float64),
                 conf_level,
             )
-        else:
-            nothing = np.full(len(self.smooth), np.nan)
-            return intervals.Ends(nothing, nothing)
-        if method in ("jackknife-t", "bca"):
+        ends = evidence.ends(method, conf_level)
+        if method in FOR_SMOOTH:
             rough = ~np.array(self.smooth)
             ends = intervals.Ends(np.where(rough, np.nan, ends.low), np.where(rough, np.nan, ends.high))
         return ends
@@ -141,7 +132,9 @@ class Family:
                 )
                 continue
             low, high = float(displayed.low[e]), float(displayed.high[e])
-            status, reason, method = self._stated(e, choices[e], low, replaced=bool(replaced[e]))
+            status, reason, method = self._stated(
+                e, choices[e], low, replaced=bool(replaced[e]), conf_level=conf_level
+            )
             row = shown.identity | {
                 "estimate": float(self.evidence.estimate[e]),
                 "std_error": float(error[e]),
@@ -167,10 +160,10 @@ class Family:
             rows.append(row)
         return tidy_frame(rows)
 
-    def percentile_method(self, e: int) -> str:
-        """The percentile interval of an estimate by name, and whether it is exact or drawn."""
+    def percentile_method(self, e: int, method: Method) -> str:
+        """The percentile or basic interval of an estimate by name, and whether it is exact or drawn."""
         drawn = f"{len(self.evidence.replicates):,} drawn"
-        return f"{METHODS['percentile']}, {'exact' if self.evidence.laws[e] is not None else drawn}"
+        return f"{METHODS[method]}, {'exact' if self.evidence.laws[e] is not None else drawn}"
 
     def t_p_values(self) -> Array:
         """p-values of (estimate - null) / std_error against t; NaN without an error or a null value."""
@@ -216,15 +209,20 @@ class Family:
                 replaced |= lost
         return intervals.Ends(low, high), replaced
 
-    def _stated(self, e: int, choice: Choice, low: float, *, replaced: bool) -> tuple[str, str | None, str]:
+    def _stated(
+        self, e: int, choice: Choice, low: float, *, replaced: bool, conf_level: float
+    ) -> tuple[str, str | None, str]:
         """Status, reason and method of one row."""
         status, reason, method = choice.status, choice.reason, METHODS[choice.method]
         if not np.isfinite(self.evidence.estimate[e]):
             return "undefined", "the estimand is not finite for these data", METHODS["none"]
         if replaced:
             status, reason = _also(status, reason, "BCa is degenerate here: percentile is shown")
-        if replaced or choice.method == "percentile":
-            method = self.percentile_method(e)
+        if replaced or choice.method in ("percentile", "basic"):
+            method = self.percentile_method(e, "percentile" if replaced else choice.method)
+        drawn = choice.method in BY_QUANTILES and self.evidence.laws[e] is None
+        if drawn and (doubt := too_few(self.options.n_resamples, conf_level)):
+            status, reason = _also(status, reason, doubt)
         if choice.method != "none" and np.isnan(low):
             status, reason, method = "undefined", "no replicate is finite", METHODS["none"]
         if self.evidence.one_way[e]:
@@ -251,22 +249,25 @@ def _also(status: str, reason: str | None, extra: str) -> tuple[str, str]:
 
 
 def infer(
-    plan: Plan, *, kind: Literal["rate", "mean", "contrast"], options: Options
+    plan: Plan, *, kind: Literal["mean", "contrast"], options: Options
 ) -> tuple[Family, tuple[Note, ...]]:
     """Evidence and tests of the blocks of a plan."""
     blocks, totals = plan.blocks, plan.totals
-    read = kind == "contrast" or options.interval in ("percentile", "bca")
+    one_axis = len(totals.axes) == 1
+    drawn = options.interval not in ("auto", "jackknife-t")
+    read = drawn or (kind == "contrast" and one_axis)
     evidence = gather_evidence(
         blocks,
         totals,
         n_resamples=options.n_resamples if read else 0,
         seed=options.seed,
         n_threads=options.n_threads,
+        studentise=options.interval == "bootstrap-t",
     )
     tests: list[Permuted | None] = []
     for block in blocks:
-        if kind == "contrast" and len(totals.axes) == 1:
-            tests += permutation_test(
+        if kind == "contrast" and one_axis:
+            tests += block_tests(
                 block,
                 totals.values,
                 n_resamples=options.n_resamples,
@@ -278,6 +279,7 @@ def infer(
     family = Family(
         rows=plan.rows,
         kind=kind,
+        is_rate=tuple(block.is_rate for block in blocks for _ in block.groups),
         smooth=tuple(block.target.estimand.smooth for block in blocks for _ in block.groups),
         nulls=tuple(block.target.estimand.null for block in blocks for _ in block.groups),
         evidence=evidence,

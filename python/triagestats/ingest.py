@@ -21,6 +21,9 @@ __all__ = ["to_polars"]
 def to_polars(data: object, argument: str = "data") -> Source:
     """A polars frame from a frame of any make, a mapping of columns, or a path; `data` stays as it is.
 
+    Null stays null and NaN stays NaN, also in a pandas column of numpy floats, where pandas writes NaN for
+    what it knows nothing of. NA, NaT, and None or NaN among objects of pandas become null.
+
     Raises
     ------
     ArgumentTypeError
@@ -162,7 +165,9 @@ def _values(column: Any) -> list[Any]:
 
 
 def _special(column: Any) -> pl.Series | None:
-    """Columns that arrow would change: the declared order of a categorical, and periods."""
+    """Columns that arrow would change: NaN, the declared order of a categorical, and periods."""
+    if str(column.dtype) in ("float32", "float64"):
+        return pl.Series(column.to_numpy())
     if type(column.dtype).__name__ == "PeriodDtype":
         return pl.Series(
             [None if value is None else str(value) for value in _values(column)], dtype=pl.String

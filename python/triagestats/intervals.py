@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
+from triagestats import _native
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -17,12 +19,18 @@ __all__ = [
     "NOISE",
     "TIES",
     "Ends",
+    "basic",
     "bca",
+    "bootstrap_t",
     "jackknife_error",
     "jackknife_t",
     "korn_graubard_plus_two",
+    "max_t",
+    "moments",
+    "normal",
     "percentile",
     "t_p_value",
+    "wilson",
 ]
 
 
@@ -109,19 +117,92 @@ def percentile(replicates: Array, conf_level: float) -> Ends:
     return _quantiles(replicates, np.full(replicates.shape[1], tail), np.full(replicates.shape[1], 1 - tail))
 
 
-def _quantiles(replicates: Array, low: Array, high: Array) -> Ends:
-    ends = np.full((2, replicates.shape[1]), np.nan)
+def basic(estimate: Array, replicates: Array, conf_level: float) -> Ends:
+    """The percentile interval reflected at the estimate: `2 estimate - q`.
+
+    References
+    ----------
+    Davison, A. C. and Hinkley, D. V. (1997), Bootstrap Methods and their Application, section 5.2,
+    doi:10.1017/CBO9780511802843.
+    """
+    ends = percentile(replicates, conf_level)
+    return Ends(2 * estimate - ends.high, 2 * estimate - ends.low)
+
+
+def normal(estimate: Array, replicates: Array, conf_level: float) -> Ends:
+    """`estimate - bias +- z sd`, with bias and sd of the finite replicates; NaN where they do not vary.
+
+    References
+    ----------
+    Davison, A. C. and Hinkley, D. V. (1997), Bootstrap Methods and their Application, section 5.2,
+    doi:10.1017/CBO9780511802843.
+    """
+    center, spread = moments(replicates)
+    middle = 2 * estimate - center
+    half = np.where(spread > 0, ndtri(0.5 + conf_level / 2) * spread, np.nan)
+    return Ends(middle - half, middle + half)
+
+
+def bootstrap_t(estimate: Array, std_error: Array, pivots: Array, conf_level: float) -> Ends:
+    """`estimate - q std_error`, with quantiles q of the studentised replicates.
+
+    Parameters
+    ----------
+    estimate, std_error
+        Shape (E,); the error is that of the cluster jackknife.
+    pivots
+        `(replicate - estimate) / error of the replicate`, shape (R, E).
+    conf_level
+        The level.
+
+    References
+    ----------
+    Davison, A. C. and Hinkley, D. V. (1997), Bootstrap Methods and their Application, section 5.2,
+    doi:10.1017/CBO9780511802843.
+    """
+    q = percentile(pivots, conf_level)
+    error = np.where(std_error > 0, std_error, np.nan)
+    return Ends(estimate - q.high * error, estimate - q.low * error)
+
+
+def max_t(estimate: Array, std_error: Array, replicates: Array, conf_level: float) -> Ends:
+    """Simultaneous intervals of a family: `estimate +- c std_error`.
+
+    c is the quantile of `max_e |replicate_e - estimate_e| / std_error_e`, over the replicates in which
+    the whole family is finite. Estimates without an error have no interval and no part in the maximum.
+
+    References
+    ----------
+    Romano, J. P. and Wolf, M. (2005), Exact and approximate stepdown methods for multiple hypothesis
+    testing, JASA 100(469):94-108, doi:10.1198/016214504000000539.
+    """
+    used = std_error > 0
+    if not used.any():
+        nothing = np.full(len(estimate), np.nan)
+        return Ends(nothing, nothing)
+    away = np.abs(replicates[:, used] - estimate[used]) / std_error[used]
+    largest = away.max(axis=1, keepdims=True)
+    c = _quantiles(largest, np.array([conf_level]), np.array([conf_level])).low[0]
+    half = np.where(used, c * std_error, np.nan)
+    return Ends(estimate - half, estimate + half)
+
+
+def moments(replicates: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the finite values of each column."""
     usable = np.isfinite(replicates)
-    ordered = np.sort(np.where(usable, replicates, np.nan), axis=0)  # NaN goes last
-    finite = usable.sum(axis=0)
-    for place in range(replicates.shape[1]):
-        if finite[place] and np.isfinite(low[place]) and np.isfinite(high[place]):
-            column = ordered[: finite[place], place]
-            rank = np.array([low[place], high[place]]) * (len(column) + 1) - 1
-            rank = np.clip(np.round(rank, 9), 0, len(column) - 1)
-            below = np.floor(rank).astype(int)
-            above = np.minimum(below + 1, len(column) - 1)
-            ends[:, place] = column[below] + (rank - below) * (column[above] - column[below])
+    size = usable.sum(axis=0)
+    kept = np.where(usable, replicates, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        center = kept.sum(axis=0) / size
+        spread = np.sqrt(np.where(usable, (replicates - center) ** 2, 0.0).sum(axis=0) / (size - 1))
+    return center, spread
+
+
+def _quantiles(replicates: Array, low: Array, high: Array) -> Ends:
+    """Two quantiles, definition 6, of the finite values of each column of (R, E)."""
+    ends = _native.quantile_pairs(
+        np.ascontiguousarray(replicates), np.ascontiguousarray(low), np.ascontiguousarray(high)
+    )
     return Ends(ends[0], ends[1])
 
 
@@ -161,6 +242,26 @@ def bca(
         ends = [ndtr(z0 + (z0 + side) / (1 - a * (z0 + side))) for side in (-z, z)]
     defined = (below > 0) & (above > 0) & np.isfinite(a) & (ends[0] < ends[1])
     return _quantiles(replicates, np.where(defined, ends[0], np.nan), np.where(defined, ends[1], np.nan))
+
+
+def wilson(rate: float, n: int, conf_level: float) -> tuple[float, float]:
+    """Wilson's score interval of a share of n independent values.
+
+    References
+    ----------
+    Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA
+    22(158):209-212, doi:10.1080/01621459.1927.10502953.
+
+    Examples
+    --------
+    >>> from triagestats.intervals import wilson
+    >>> [round(end, 4) for end in wilson(0.0, 20, 0.95)]
+    [0.0, 0.1611]
+    """
+    z2 = float(ndtri(0.5 + conf_level / 2)) ** 2
+    middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = (z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) ** 0.5 / (1 + z2 / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def korn_graubard_plus_two(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from triagestats.canonical import canonical_frame
-from triagestats.errors import DataError
+from triagestats.errors import DataError, RoleError
 from triagestats.ingest import to_polars
 from triagestats.labels import in_task, listed, n_rows
 from triagestats.results import Note
-from triagestats.roles import RoleArgument, assign_roles
+from triagestats.roles import RoleArgument, assign_roles, column_names
 from triagestats.schema import KEY_ROLES, ROLES
 from triagestats.scoring import score_rows
 
@@ -103,13 +103,18 @@ def _judgment_frame(
     if raw.height == 0:
         raise DataError(f"`judgments` has no rows; its columns are {listed(raw.columns)}")
     known = dict(given)
+    named = {name for role, value in given.items() if value for name in column_names(role, value)}
+    free = set(raw.columns) - named
     for role in KEY_ROLES:
         columns = table.roles.columns.get(role, ())
-        if role not in known and columns and all(name in raw.columns for name in columns):
+        if role not in known and columns and free.issuperset(columns):
             known[role] = columns
     for role in ("cluster", "stratum", "gold"):
         known.setdefault(role, False)
-    roles = assign_roles(raw.columns, known)
+    try:
+        roles = assign_roles(raw.columns, known)
+    except RoleError as error:
+        raise RoleError(f"`judgments`: {error}") from None
     for role in ("scenario", "judge"):
         if role not in roles:
             raise DataError(
@@ -151,8 +156,7 @@ def _check_matches(pairs: pl.DataFrame, key: Sequence[str], judged: pl.DataFrame
         raise DataError(
             f"`judgments` has {n_rows(several['_judgment'].n_unique())} that fit several responses, such as "
             f"{_example(several, key)}; add the column of the key (model, variant, repetition, ...) that "
-            "tells "
-            "the responses apart"
+            "tells the responses apart"
         )
 
 
@@ -170,7 +174,7 @@ def _example(rows: pl.DataFrame, key: Sequence[str]) -> str:
 
 
 def _rescored(rows: pl.DataFrame, table: ResponseTable) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    if rows["score"].null_count() == rows.height:
+    if "gold_low" in rows.columns and rows["score"].null_count() == rows.height:
         rows = rows.drop("score")
     scored, notes = score_rows(rows, levels=table.levels, unparsed=table.unparsed)
     return scored, tuple(note for note in notes if not note.code.startswith("gold_"))

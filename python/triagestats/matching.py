@@ -15,7 +15,7 @@ from triagestats.schema import Match
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Keys", "keys_of"]
+__all__ = ["Keys", "Repetitions", "keys_of", "repetitions_of"]
 
 _PARTS: Final[dict[Match, tuple[str, ...]]] = {
     "cell": ("unit", "model", "variant"),
@@ -86,9 +86,7 @@ def keys_of(design: Design, match: Match, stratum: str | None = None) -> Keys:
 
 
 def _make(design: Design, match: Match, stratum: str | None) -> Keys:
-    responses = design.responses.filter(pl.col("score").is_not_null())
-    if stratum is not None:
-        responses = responses.filter(pl.col("stratum") == stratum)
+    responses = _scored(design, stratum)
     parts = _present(responses, "row" if match == "row" else "cell")
     cells = responses.group_by([*parts, "level"], maintain_order=True).agg(
         pl.col("score").mean().alias("value"), pl.len().cast(pl.Int64).alias("count")
@@ -114,6 +112,31 @@ def _make(design: Design, match: Match, stratum: str | None) -> Keys:
         values=values,
         counts=counts,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repetitions:
+    """Scored responses: their cell key in `keys_of(design, "cell")`, level code and score, shape (n,)."""
+
+    key: NDArray[np.int64]
+    level: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+
+def repetitions_of(design: Design, stratum: str | None = None) -> Repetitions:
+    """The scored responses of a design behind the cells of its keys."""
+    responses = _scored(design, stratum)
+    parts = _present(responses, "cell")
+    keys = responses.select(parts).unique().sort(parts).with_row_index("key")
+    rows = responses.join(keys, on=parts, how="left", nulls_equal=True, maintain_order="left")
+    return Repetitions(
+        rows["key"].to_numpy().astype(np.int64), rows["level"].to_numpy(), rows["score"].to_numpy()
+    )
+
+
+def _scored(design: Design, stratum: str | None) -> pl.DataFrame:
+    responses = design.responses.filter(pl.col("score").is_not_null())
+    return responses if stratum is None else responses.filter(pl.col("stratum") == stratum)
 
 
 def _present(responses: pl.DataFrame, match: Match) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Final, Literal
@@ -14,13 +15,14 @@ from triagestats.blocks import Block
 from triagestats.intervals import NOISE, TIES
 from triagestats.lattice import lattice_of, permutation_law
 from triagestats.resample import chunks
+from triagestats.results import Alternative
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-__all__ = ["Permuted", "permutation_test"]
+__all__ = ["Family", "Permuted", "at_least", "block_tests", "center_of", "max_t", "oriented", "tail"]
 
 MOST_LABELS: Final = 8
 MOST_CONVOLVED: Final = 4
@@ -34,7 +36,7 @@ class Permuted:
     Attributes
     ----------
     p_value
-        Two-sided.
+        For the alternative that was asked for.
     way
         Whether all arrangements were enumerated, their law computed by convolution, or some were drawn.
     n_arrangements
@@ -42,15 +44,15 @@ class Permuted:
     n_moving
         Clusters in which the relabelling changes anything.
     smallest
-        The smallest p-value that a difference of two labels in so many moving clusters can have; None for
-        other estimands.
+        A p-value below which none can lie with these data: the chance of the most extreme arrangement
+        where the law is exact, else at least 1 / (R + 1).
     """
 
     p_value: float
     way: Literal["enumeration", "convolution", "drawn"]
     n_arrangements: int
     n_moving: int
-    smallest: float | None
+    smallest: float
 
     @property
     def how(self) -> str:
@@ -58,23 +60,46 @@ class Permuted:
         return f"{self.n_arrangements:,} drawn" if self.way == "drawn" else f"exact by {self.way}"
 
 
-def permutation_test(
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Estimates whose p-values were adjusted together.
+
+    Attributes
+    ----------
+    statistic
+        (T - mu) / sd over the arrangements, shape (E,); NaN where nothing moves.
+    p_adjusted
+        Single-step max-T p-values, shape (E,).
+    exact
+        Whether all arrangements were enumerated.
+    n_arrangements
+        Arrangements behind the adjustment.
+    """
+
+    statistic: Array
+    p_adjusted: Array
+    exact: bool
+    n_arrangements: int
+
+
+def block_tests(
     block: Block,
     totals: Array,
     *,
     n_resamples: int,
     seed: int,
+    alternative: Alternative = "two-sided",
     n_threads: int = 1,
     chunk: int | None = None,
 ) -> tuple[Permuted | None, ...]:
-    """Two-sided permutation p-value of each estimate of a block.
+    """Permutation p-value of each estimate of a block.
 
     Under the hypothesis that the labels of the levels are exchangeable within a cluster, each
     cluster's scores are relabelled at random, for all its models, variants and repetitions alike.
     `p = #{|T* - mu| >= |T - mu|} / A` over all A arrangements where they are at most `n_resamples`, or
     where the estimand is linear and its values lie on a lattice (their law is then a convolution);
-    else `(b + 1) / (R + 1)` over R drawn ones. Ties by relative tolerance. mu is 0 for contrasts
-    whose coefficients sum to 0, else the mean over arrangements.
+    else `(b + 1) / (R + 1)` over R drawn ones. One-sided: `T* >= T`, or `T* <= T`. Ties by relative
+    tolerance. mu is 0 for contrasts whose coefficients sum to 0, else the mean over arrangements.
 
     Parameters
     ----------
@@ -84,13 +109,15 @@ def permutation_test(
         Totals by cluster, shape (G, K).
     n_resamples, seed
         Number of drawn arrangements R, and the seed.
+    alternative
+        Which arrangements are as extreme as the data.
     n_threads, chunk
         They change the time and the memory, not the result.
 
     Returns
     -------
     tuple
-        One result an estimate; None where the estimand has one level or more than eight.
+        One result an estimate; None where the estimand has one level or more than eight, or is undefined.
 
     References
     ----------
@@ -100,57 +127,152 @@ def permutation_test(
     n_labels = block.numerators.shape[1]
     if not 2 <= n_labels <= MOST_LABELS:
         return (None,) * len(block.groups)
-    scores = totals[:, block.numerators].transpose(0, 2, 1)  # (G, L, C)
-    weights = totals[:, block.denominators].sum(axis=0)
-    estimand = block.target.estimand
-    centered = estimand.coefficients is not None and estimand.null == 0
-    observed = block.of_sums(scores.sum(axis=0).T, weights)
+    data = _Scores.of(block, totals)
     noise = NOISE * block.magnitude(totals.sum(axis=0))
-    differs = np.ptp(scores, axis=1) > NOISE * np.abs(scores).max(axis=(0, 1))  # (G, C)
     orders = math.factorial(n_labels)
     results: list[Permuted | None] = []
     drawn: Array | None = None
-    for place, group in enumerate(block.groups):
-        moving = differs[:, group].any(axis=1)
+    for place in range(len(block.groups)):
+        if not np.isfinite(data.observed[place]):
+            results.append(None)
+            continue
+        moving = data.moving(place)
         n_moving = int(moving.sum())
-        exact = n_moving * math.log(orders) <= math.log(n_resamples) + 1e-9
-        smallest = None
-        if centered and n_labels == 2:
-            smallest = min(1.0, 2.0 ** (1 - n_moving))
-        if not exact and centered:
-            p = _convolved(block, place, totals, moving)
-            if p is not None:
-                results.append(Permuted(p, "convolution", orders**n_moving, n_moving, smallest))
+        exact = _countable(n_moving, orders, n_resamples)
+        if not exact and _centered(block):
+            found = _convolved(block, place, totals, moving, alternative)
+            if found is not None:
+                results.append(Permuted(found[0], "convolution", orders**n_moving, n_moving, found[1]))
                 continue
         if exact:
-            null = _enumerated(
-                block.only(place), scores[..., group], weights[group], moving, n_threads, chunk
-            )[:, 0]
+            null = data.only(place).enumerated(moving, n_threads, chunk)[:, 0]
         else:
             if drawn is None:
-                drawn = _drawn(
-                    block, np.ascontiguousarray(scores), weights, n_resamples, seed, n_threads, chunk
-                )
+                drawn = data.drawn(n_resamples, seed, n_threads, chunk)
             null = drawn[:, place]
-        center = 0.0 if centered else float(null.mean())
-        b = _at_least(null - center, float(observed[place]) - center, float(noise[place]))
-        count = len(null)
+        center = 0.0 if _centered(block) else center_of(null)
+        away = oriented(null - center, alternative)
+        observed = float(oriented(data.observed[place] - center, alternative))
+        b, count = at_least(away, observed, float(noise[place])), len(null)
         if exact:
+            extreme = float(np.max(away[np.isfinite(away)], initial=observed))
+            smallest = max(at_least(away, extreme, float(noise[place])), 1) / count
             results.append(Permuted(b / count, "enumeration", count, n_moving, smallest))
         else:
-            smallest = None if smallest is None else max(smallest, 1 / (count + 1))
+            sides = 2 if alternative == "two-sided" and n_labels == 2 and _centered(block) else 1
+            smallest = max(sides * math.exp(-n_moving * math.log(orders)), 1 / (count + 1))
             results.append(Permuted((b + 1) / (count + 1), "drawn", count, n_moving, smallest))
     return tuple(results)
 
 
-def _at_least(null: Array, observed: float, noise: float) -> int:
-    """How many values are at least as far from 0 as the observed one; NaN is not."""
-    scale = max(abs(observed), float(np.abs(null).max(initial=0.0)))
-    return int((np.abs(null) >= abs(observed) - max(TIES * scale, noise)).sum())
+def max_t(
+    blocks: Sequence[Block],
+    totals: Array,
+    *,
+    n_resamples: int,
+    seed: int,
+    alternative: Alternative = "two-sided",
+    n_threads: int = 1,
+    chunk: int | None = None,
+) -> Family:
+    """Single-step max-T p-values of all estimates of some blocks with the same number of labels.
+
+    With `z*[e] = (T*[e] - mu[e]) / sd[e]`, the standard deviation taken over the arrangements,
+    `p_adjusted[e] = #{max over e' of |z*[e']| >= |z[e]|} / A`, or `(b + 1) / (R + 1)` where R arrangements
+    are drawn. One relabelling a cluster serves all blocks: blocks that name the same labels see the
+    same permutation of them, and the difference of any two labels is flipped with the others.
+
+    Parameters
+    ----------
+    blocks, totals, n_resamples, seed, alternative, n_threads, chunk
+        As in `block_tests`; the blocks have one number of labels, 2 to 8.
+
+    References
+    ----------
+    Westfall, P. H. and Young, S. S. (1993), Resampling-Based Multiple Testing, Wiley.
+    """
+    parts = [_Scores.of(block, totals) for block in blocks]
+    moving = np.any([part.differs.any(axis=1) for part in parts], axis=0)
+    orders = math.factorial(blocks[0].numerators.shape[1])
+    exact = _countable(int(moving.sum()), orders, n_resamples)
+    null = np.concatenate(
+        [
+            part.enumerated(moving, n_threads, chunk)
+            if exact
+            else part.drawn(n_resamples, seed, n_threads, chunk)
+            for part in parts
+        ],
+        axis=1,
+    )
+    observed = np.concatenate([part.observed for part in parts])
+    sums = totals.sum(axis=0)
+    noise = NOISE * np.concatenate([block.magnitude(sums) for block in blocks])
+    free = np.concatenate([np.full(len(block.groups), _centered(block)) for block in blocks])
+    center = np.array(
+        [0.0 if fixed else center_of(column) for fixed, column in zip(free, null.T, strict=True)]
+    )
+    null -= center
+    spread = np.sqrt(
+        np.mean(null**2, axis=0, where=np.isfinite(null)) if len(null) else np.zeros(len(observed))
+    )
+    moves = (spread > noise) & np.isfinite(observed)
+    statistic = np.full(len(observed), np.nan)
+    statistic[moves] = (observed - center)[moves] / spread[moves]
+    adjusted = np.where(np.isfinite(observed), 1.0, np.nan)
+    if moves.any():
+        highest = np.fmax.reduce(oriented(null[:, moves] / spread[moves], alternative), axis=1)
+        for e in np.flatnonzero(moves):
+            own = float(oriented(statistic[e], alternative))
+            b = at_least(highest, own, float(noise[e] / spread[e]))
+            adjusted[e] = b / len(null) if exact else (b + 1) / (len(null) + 1)
+    return Family(statistic, adjusted, exact, len(null))
 
 
-def _convolved(block: Block, place: int, totals: Array, moving: NDArray[np.bool_]) -> float | None:
-    """Exact p-value of a linear estimate whose values lie on a lattice; None where they do not."""
+def oriented(distance: Array, alternative: Alternative) -> Array:
+    """Distances from the center such that larger is more extreme."""
+    if alternative == "two-sided":
+        return np.abs(distance)
+    return distance if alternative == "greater" else -distance
+
+
+def at_least(extremes: Array, observed: float, noise: float) -> int:
+    """How many values are at least as extreme as the observed one; NaN is not."""
+    finite = extremes[np.isfinite(extremes)]
+    scale = max(abs(observed), float(np.abs(finite).max(initial=0.0)))
+    return int((extremes >= observed - max(TIES * scale, noise)).sum())
+
+
+def center_of(null: Array) -> float:
+    """Mean over the arrangements with a finite value."""
+    finite = null[np.isfinite(null)]
+    return float(finite.mean()) if len(finite) else 0.0
+
+
+def tail(mass: Array, away: NDArray[np.int64], observed: int) -> tuple[float, float]:
+    """Probability of whole distances of at least the observed one, and the smallest that there is."""
+    tiny = float(np.finfo(np.float64).tiny)  # the data at hand have happened
+
+    def beyond(least: int) -> float:
+        kept = away >= least
+        return 1.0 if kept.all() else min(1.0, max(float(np.sort(mass[kept]).sum()), tiny))
+
+    return beyond(observed), beyond(int(away.max()))
+
+
+def _centered(block: Block) -> bool:
+    estimand = block.target.estimand
+    return estimand.coefficients is not None and estimand.null == 0
+
+
+def _countable(n_moving: int, orders: int, n_resamples: int) -> bool:
+    """Whether all arrangements of so many clusters are at most the replicates."""
+    return n_moving * math.log(orders) <= math.log(n_resamples) + 1e-9
+
+
+def _convolved(
+    block: Block, place: int, totals: Array, moving: NDArray[np.bool_], alternative: Alternative
+) -> tuple[float, float] | None:
+    """Exact and smallest p-value of a linear estimate with values on a lattice; None where they are not."""
     coefficients = block.target.estimand.coefficients
     if coefficients is None or len(coefficients) > MOST_CONVOLVED:
         return None
@@ -159,43 +281,111 @@ def _convolved(block: Block, place: int, totals: Array, moving: NDArray[np.bool_
     moves = np.stack([parts[:, order] @ np.array(coefficients) for order in orders], axis=1)
     lattice = lattice_of(moves)
     law = None if lattice is None else permutation_law(lattice)
-    return None if lattice is None or law is None else law.tails(int(lattice.multiples[:, 0].sum()))
+    if lattice is None or law is None:
+        return None
+    places = np.arange(law.start, law.start + len(law.mass))
+    observed = int(lattice.multiples[:, 0].sum())
+    if alternative == "two-sided":
+        return tail(law.mass, np.abs(places), abs(observed))
+    sign = 1 if alternative == "greater" else -1
+    return tail(law.mass, sign * places, sign * observed)
 
 
-def _enumerated(
-    block: Block,
-    scores: Array,
-    weights: Array,
-    moving: NDArray[np.bool_],
-    n_threads: int,
-    chunk: int | None,
-) -> Array:
-    """Estimates under every arrangement of the clusters that move, shape (A, E)."""
-    still = scores[~moving].sum(axis=0)
-    if not moving.any():
-        return block.of_sums(still.T, weights)[None, :]
-    n_labels, n_combinations = scores.shape[1:]
-    moved = np.ascontiguousarray(scores[moving])
-    arrangements = math.factorial(n_labels) ** len(moved)
-    parts = []
-    for first, number in chunks(arrangements, n_labels * n_combinations, chunk):
-        sums = still + _native.enumerate_blocks(moved, number, first=first, n_threads=n_threads)
-        parts.append(block.of_sums(sums.transpose(0, 2, 1), weights))
-    return np.concatenate(parts)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scores:
+    """What a block's permutations move.
 
+    Attributes
+    ----------
+    scores
+        Sums by cluster, label and combination, shape (G, L, C); labels sorted by name, so that
+        estimands of the same labels are relabelled alike.
+    back
+        Place of each level of the estimand among the sorted labels.
+    weights
+        Shape (C,); no relabelling changes them.
+    differs
+        Whether the labels differ in a cluster, shape (G, C).
+    observed
+        Estimates as the labels are, shape (E,).
+    """
 
-def _drawn(
-    block: Block,
-    scores: Array,
-    weights: Array,
-    n_resamples: int,
-    seed: int,
-    n_threads: int,
-    chunk: int | None,
-) -> Array:
-    """Estimates under drawn arrangements, shape (R, E)."""
-    parts = []
-    for first, number in chunks(n_resamples, scores.shape[1] * scores.shape[2], chunk):
-        sums = _native.permute_blocks(scores, number, seed, first=first, n_threads=n_threads)
-        parts.append(block.of_sums(sums.transpose(0, 2, 1), weights))
-    return np.concatenate(parts)
+    block: Block
+    scores: Array
+    back: NDArray[np.int64]
+    weights: Array
+    differs: NDArray[np.bool_]
+    observed: Array
+
+    @classmethod
+    def of(cls, block: Block, totals: Array) -> _Scores:
+        order = np.argsort(np.array(block.target.estimand.levels), kind="stable")
+        scores = np.ascontiguousarray(totals[:, block.numerators[:, order]].transpose(0, 2, 1))
+        sums = totals.sum(axis=0)
+        return cls(
+            block=block,
+            scores=scores,
+            back=np.argsort(order),
+            weights=sums[block.denominators],
+            differs=np.greater(np.ptp(scores, axis=1), NOISE * np.abs(scores).max(axis=(0, 1))),
+            observed=block.evaluate(sums),
+        )
+
+    def moving(self, place: int) -> NDArray[np.bool_]:
+        """Clusters in which a relabelling can change an estimate, shape (G,)."""
+        found: NDArray[np.bool_] = np.logical_or.reduce(self.differs[:, self.block.groups[place]], axis=1)
+        return found
+
+    def only(self, place: int) -> _Scores:
+        """What moves one of the estimates."""
+        group = self.block.groups[place]
+        return _Scores(
+            block=self.block.only(place),
+            scores=np.ascontiguousarray(self.scores[..., group]),
+            back=self.back,
+            weights=self.weights[group],
+            differs=self.differs[:, group],
+            observed=self.observed[[place]],
+        )
+
+    def estimates(self, sums: Array) -> Array:
+        """Estimates from sums by label, (R, L, C) to (R, E)."""
+        return self.block.of_sums(sums[:, self.back].transpose(0, 2, 1), self.weights)
+
+    def enumerated(self, moving: NDArray[np.bool_], n_threads: int, chunk: int | None) -> Array:
+        """Estimates under every arrangement of the clusters that move, shape (A, E)."""
+        still = self.scores[~moving].sum(axis=0)
+        if not moving.any():
+            return self.estimates(still[None])
+        moved = np.ascontiguousarray(self.scores[moving])
+        n_labels, n_combinations = moved.shape[1:]
+        arrangements = math.factorial(n_labels) ** len(moved)
+        return np.concatenate(
+            [
+                self.estimates(
+                    still + _native.enumerate_blocks(moved, number, first=first, n_threads=n_threads)
+                )
+                for first, number in chunks(arrangements, n_labels * n_combinations, chunk)
+            ]
+        )
+
+    def drawn(self, n_resamples: int, seed: int, n_threads: int, chunk: int | None) -> Array:
+        """Estimates under drawn arrangements, shape (R, E)."""
+        n_labels, n_combinations = self.scores.shape[1:]
+        if n_labels > 2:
+            return np.concatenate(
+                [
+                    self.estimates(
+                        _native.permute_blocks(self.scores, number, seed, first=first, n_threads=n_threads)
+                    )
+                    for first, number in chunks(n_resamples, n_labels * n_combinations, chunk)
+                ]
+            )
+        # Two labels: only the difference moves, by its sign.
+        differences = np.ascontiguousarray(self.scores[:, 0] - self.scores[:, 1])
+        both = self.scores.sum(axis=(0, 1))
+        parts = []
+        for first, number in chunks(n_resamples, n_labels * n_combinations, chunk):
+            signed = _native.sign_flip_totals(differences, number, seed, first=first, n_threads=n_threads)
+            parts.append(self.estimates(np.stack([both + signed, both - signed], axis=1) / 2))
+        return np.concatenate(parts)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from triagestats import _native
 from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.progress import Progress
+from triagestats.schemes import Draws
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,42 +95,45 @@ def chunks(n_resamples: int, width: int, limit: int | None = None) -> Iterator[t
 
 def bootstrap(
     evaluate: Evaluate,
-    totals: Array,
+    draws: Draws,
     *,
     n_resamples: int,
     seed: int,
-    strata: NDArray[np.uint32] | None = None,
     n_threads: int = 1,
     chunk: int | None = None,
+    progress: bool = False,
 ) -> Array:
-    """Estimates on multinomial resamples of clusters.
+    """Estimates on replicate totals.
 
     Parameters
     ----------
     evaluate
         Function from totals (..., K) to estimates (..., E).
-    totals
-        Totals by cluster, shape (G, K).
+    draws
+        The scheme, bound to its data.
     n_resamples, seed
         Number of replicates R, and the seed; replicate r depends on (seed, r) alone.
-    strata
-        Stratum code of each cluster, shape (G,): each stratum is resampled within itself.
     n_threads, chunk
         They change the time and the memory, not the result.
+    progress
+        Whether to show a bar when it takes over a second, on a terminal.
 
     Returns
     -------
     numpy.ndarray
         Replicate estimates, shape (R, E).
     """
-    totals = np.ascontiguousarray(totals)
-    parts = [
-        evaluate(
-            _native.bootstrap_totals(totals, number, seed, first=first, strata=strata, n_threads=n_threads)
-        )
-        for first, number in chunks(n_resamples, totals.shape[1], chunk)
-    ]
-    return np.concatenate(parts)
+    result: Array | None = None
+    with Progress(n_resamples, shown=progress) as bar:
+        for first, number in chunks(n_resamples, draws.width, chunk):
+            part = evaluate(draws.totals(number, seed, first=first, n_threads=n_threads))
+            if number == n_resamples:
+                return part
+            if result is None:
+                result = np.empty((n_resamples, part.shape[1]))
+            result[first : first + number] = part
+            bar.advance(number)
+    return np.empty((0, 0)) if result is None else result
 
 
 def leave_one_out(evaluate: Evaluate, totals: Array) -> Array:

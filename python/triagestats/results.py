@@ -1,17 +1,22 @@
-"""What every result shares: notes and the tidy frame."""
+"""What every result shares: notes, the tidy frame, and the result of one test."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import polars as pl
 
-from triagestats.schema import GLOSSARY
+from triagestats.schema import GLOSSARY, SCHEMA_VERSION
 
-__all__ = ["TIDY_SCHEMA", "Note", "plain", "tidy_frame"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TIDY_SCHEMA", "Alternative", "Note", "Test", "plain", "tidy_frame"]
+
+Alternative = Literal["two-sided", "greater", "less"]
 
 _KINDS: Final = {"text": pl.String, "number": pl.Float64, "count": pl.Int64}
 TIDY_SCHEMA: Final = pl.Schema({column.name: _KINDS[column.kind] for column in GLOSSARY})
@@ -43,6 +48,127 @@ class Note:
 
     def __str__(self) -> str:
         return self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """Result of one test.
+
+    Attributes
+    ----------
+    estimand, contrast
+        What is estimated, and the comparison in words; None where there is no comparison.
+    estimate
+        The point estimate, in the units of the data; None for a test without one.
+    statistic
+        The test statistic.
+    p_value
+        For `alternative`, not adjusted.
+    conf_low, conf_high, conf_level
+        Interval of the estimate and its level, None where the test has none.
+    alternative
+        `two-sided`, `greater` or `less`.
+    method
+        The test in words, and whether its p-value is exact.
+    n
+        Observations that were used: pairs, or rows.
+    details
+        Quantities of this method, plain values by name.
+    notes
+        Choices made and doubts.
+
+    Examples
+    --------
+    >>> import triagestats as ts
+    >>> result = ts.permutation_test([5, 6, 7, 9], [4, 4, 6, 5])
+    >>> isinstance(result, ts.Test), result.estimate, result.p_value
+    (True, 2.0, 0.125)
+    >>> result.tidy()["contrast"].to_list(), result.glance().height
+    (['a - b'], 1)
+    """
+
+    __test__: ClassVar[bool] = False  # pytest takes classes of this name for tests
+
+    estimand: str | None
+    contrast: str | None = None
+    estimate: float | None = None
+    statistic: float | None
+    p_value: float | None
+    conf_low: float | None = None
+    conf_high: float | None = None
+    conf_level: float | None = None
+    alternative: Alternative = "two-sided"
+    method: str
+    n: int
+    details: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def tidy(self) -> pl.DataFrame:
+        """One row with the columns of the glossary."""
+        doubts = [note.message for note in self.notes if note.level == "caution"]
+        one_sided = "" if self.alternative == "two-sided" else f"; one-sided, {self.alternative}"
+        row = {
+            name: getattr(self, name)
+            for name in (
+                "estimand",
+                "contrast",
+                "estimate",
+                "conf_low",
+                "conf_high",
+                "conf_level",
+                "statistic",
+                "p_value",
+            )
+        }
+        counts = {
+            name: self.details[name] for name in ("df", "n_clusters", "n_missing") if name in self.details
+        }
+        return tidy_frame(
+            [
+                row
+                | counts
+                | {
+                    "status": "undefined" if self.p_value is None else "warning" if doubts else "ok",
+                    "reason": " ".join(doubts) or None,
+                    "method": self.method + one_sided,
+                    "n_rows": self.n,
+                }
+            ]
+        )
+
+    def glance(self) -> pl.DataFrame:
+        """One row: the test without its details."""
+        numbers = ("estimate", "statistic", "p_value", "conf_low", "conf_high", "conf_level")
+        return pl.DataFrame(
+            {name: [getattr(self, name)] for name in (*numbers, "alternative", "method", "n")}
+            | {"n_notes": [len(self.notes)]},
+            schema_overrides=dict.fromkeys(numbers, pl.Float64),
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
+        frame: pd.DataFrame = self.tidy().to_pandas()
+        return frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        names = [name for name in self.__slots__ if name not in ("details", "notes")]
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{name: _json(getattr(self, name)) for name in names},
+            "details": _json(self.details),
+            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
+        }
+
+    def __repr__(self) -> str:
+        numbers = [] if self.estimate is None else [f"{self.contrast or self.estimand} = {self.estimate:.4g}"]
+        if self.conf_low is not None and self.conf_high is not None and self.conf_level is not None:
+            numbers.append(f"{self.conf_level:.4g} interval {self.conf_low:.4g} to {self.conf_high:.4g}")
+        if self.statistic is not None and self.statistic != self.estimate:
+            numbers.append(f"statistic = {self.statistic:.4g}")
+        p = "undefined" if self.p_value is None else f"= {self.p_value:.3g}"
+        numbers.append(f"p {p} ({self.alternative})")
+        return " ".join([f"{self.method}: {', '.join(numbers)}, n = {self.n:,}.", *map(str, self.notes)])
 
 
 def tidy_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
@@ -79,4 +205,8 @@ def plain(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
     return str(value) if isinstance(value, float) and math.isinf(value) else _value(value)

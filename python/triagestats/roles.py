@@ -11,13 +11,17 @@ from triagestats.errors import ArgumentTypeError, RoleError
 from triagestats.labels import listed
 from triagestats.schema import ROLES
 
-__all__ = ["Assignment", "RoleArgument", "assign_roles", "column_names"]
+__all__ = ["ROLE_ARGUMENTS", "Assignment", "RoleArgument", "assign_roles", "column_names", "role_spelled"]
 
 RoleArgument = str | Sequence[str] | Literal[False] | None
 """A column, several columns where the role takes several, False for none, None to recognise it."""
 
 _MANY: Final = {"condition": None, "gold": 2, "cluster": 2, "metric": 2}
 _HALVES: Final = ("gold_low", "gold_high")
+# They group rows that other roles describe, so their columns may be those of another role.
+_GROUPING: Final = ("cluster", "stratum")
+ROLE_ARGUMENTS: Final = tuple(role for role in ROLES if role not in _HALVES)
+"""The roles that `ResponseTable` and `analyze` have an argument for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,13 @@ def assign_roles(columns: Sequence[str], given: Mapping[str, RoleArgument]) -> A
         Names of the columns of the table.
     given
         Role to what the caller said of it. `cluster` may name a role as well as a column, and
-        `metric` may name a value of the metric column.
+        `metric` may name a value of the metric column. `cluster` and `stratum` may share the column of
+        another role; no two others share one.
 
     Raises
     ------
     RoleError
-        If a named column is absent, or if two columns could play one role.
+        If a named column is absent or named for two roles, or if two columns could play one role.
     ArgumentTypeError
         If a role is given as something that is no column name.
     """
@@ -85,6 +90,7 @@ def assign_roles(columns: Sequence[str], given: Mapping[str, RoleArgument]) -> A
         if role != "cluster":
             _present(columns, role, names)
         explicit[role] = names
+    _one_role_each(explicit)
     taken = {name for role, names in explicit.items() if role != "cluster" for name in names}
     assigned = dict(explicit)
     for role in ROLES:
@@ -98,6 +104,11 @@ def assign_roles(columns: Sequence[str], given: Mapping[str, RoleArgument]) -> A
     if "cluster" in explicit:
         assigned["cluster"] = tuple(_cluster(columns, name, assigned) for name in explicit["cluster"])
     return Assignment(assigned, metric)
+
+
+def role_spelled(name: str) -> str | None:
+    """The role that a column of this name is recognised for."""
+    return next((role for role, known in ROLES.items() if _plain(name) in known.spellings), None)
 
 
 def column_names(role: str, value: RoleArgument) -> tuple[str, ...]:
@@ -129,6 +140,18 @@ def _present(columns: Sequence[str], role: str, names: Sequence[str]) -> None:
             f"`{role}` names {', '.join(map(repr, absent))}, which the table does not have; "
             f"choose from its columns {listed(columns)}"
         )
+
+
+def _one_role_each(explicit: Mapping[str, tuple[str, ...]]) -> None:
+    plays: dict[str, str] = {}
+    for role, names in explicit.items():
+        for name in names if role not in _GROUPING else ():
+            if name in plays:
+                raise RoleError(
+                    f"`{plays[name]}` and `{role}` both name column {name!r}; give it to one of them, and "
+                    f"another column to the other, or none with `{role}=False`"
+                )
+            plays[name] = role
 
 
 def _metric(columns: Sequence[str], names: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
@@ -176,14 +199,12 @@ def _join_halves(assigned: dict[str, tuple[str, ...]], explicit: Mapping[str, tu
     if "gold" in assigned:
         raise RoleError(
             f"`gold` could be column {assigned['gold'][0]!r} or {' and '.join(map(repr, halves))}; say "
-            "which, "
-            f"for instance `gold={assigned['gold'][0]!r}`"
+            f"which, for instance `gold={assigned['gold'][0]!r}`"
         )
     if len(halves) == 1:
         raise RoleError(
-            f"`gold` has one end of its range in column {halves[0]!r}, and no column holds the other; "
-            "name both "
-            "with `gold=('low', 'high')`, or use `gold=False` for none"
+            f"`gold` has one end of its range in column {halves[0]!r}, and no column holds the other; name "
+            "both with `gold=('low', 'high')`, or use `gold=False` for none"
         )
     assigned["gold"] = (halves[0], halves[1])
 

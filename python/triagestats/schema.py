@@ -16,6 +16,7 @@ __all__ = [
     "Interval",
     "Match",
     "Role",
+    "Scheme",
     "Unparsed",
     "Verdict",
     "Weights",
@@ -26,7 +27,8 @@ SCHEMA_VERSION: Final = 1
 Match = Literal["cell", "row", "scenario"]
 Weights = Literal["scenario", "row"]
 Unparsed = Literal["as scored", "wrong", "missing"]
-Interval = Literal["auto", "jackknife-t", "percentile", "bca"]
+Interval = Literal["auto", "jackknife-t", "percentile", "basic", "normal", "bca", "bootstrap-t", "max-t"]
+Scheme = Literal["cluster", "stratified", "nested", "crossed", "bayesian"]
 Verdict = Literal["equivalent", "better", "worse", "not worse", "undecided"]
 
 
@@ -143,9 +145,18 @@ GLOSSARY: Final[tuple[ResultColumn, ...]] = (
     ResultColumn("conf_low", "number", "lower end of the interval"),
     ResultColumn("conf_high", "number", "upper end of the interval"),
     ResultColumn("conf_level", "number", "nominal level of the interval"),
-    ResultColumn("statistic", "number", "the test statistic; estimate / std_error where t"),
-    ResultColumn("df", "number", "degrees of freedom of `statistic`"),
-    ResultColumn("p_value", "number", "two-sided p-value, not adjusted"),
+    ResultColumn(
+        "statistic",
+        "number",
+        "the test statistic; estimate / std_error where t, also beside the p-value of a permutation",
+    ),
+    ResultColumn("df", "number", "degrees of freedom of `statistic`; a permutation has none"),
+    ResultColumn(
+        "p_value",
+        "number",
+        "two-sided p-value of the test that `method` names, not adjusted; that of a permutation does not "
+        "follow from `statistic` and `df`",
+    ),
     ResultColumn("p_adjusted", "number", "p-value adjusted for multiplicity"),
     ResultColumn("verdict", "text", "reading of the interval against the margin"),
     ResultColumn("status", "text", "ok, or why a number is absent or doubtful"),

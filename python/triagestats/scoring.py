@@ -11,7 +11,7 @@ import polars as pl
 
 from triagestats.errors import DataError
 from triagestats.gold import Gold, read_gold, refuse_outside
-from triagestats.labels import as_text, listed, n_rows
+from triagestats.labels import n_rows
 from triagestats.results import Note
 from triagestats.schema import STATUSES, Unparsed
 
@@ -25,6 +25,7 @@ _FLAGGED: Final = ("true", "yes", "1")
 _NUMERIC_TEXT: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _DECIMAL_COMMA: Final = r"^[+-]?\d+,\d+$"
 _SHOWN: Final = 5
+_LONGEST_WORD: Final = 40
 _SCORED_WRONG: Final = "no answer was read; scored as wrong"
 
 
@@ -36,7 +37,8 @@ def score_rows(
     Parameters
     ----------
     frame
-        Has some of `score`, `status`, `reason` (any type), `response`, `gold_low`, `gold_high` (text).
+        Has `score` (numbers or text), or `response` and `gold_low`; may have `gold_high`, `status`, `reason`
+        (text).
     levels
         The response scale; labels outside it are an error.
     unparsed
@@ -48,23 +50,17 @@ def score_rows(
     Raises
     ------
     DataError
-        For text that is no score, infinite scores, unknown labels, gold ranges that nothing orders,
-        and tables that hold neither a score nor a response with its gold.
+        For text that is no score, infinite scores, unknown labels, and gold ranges that nothing orders.
     """
     given = "score" in frame.columns
     response = frame["response"] if "response" in frame.columns else None
-    if not given and (response is None or "gold_low" not in frame.columns):
-        raise DataError(
-            "`score` has no column: name the one that holds it, or name the columns of the label and of "
-            f"the right label with `response=` and `gold=`; the columns are {listed(frame.columns)}"
-        )
     if response is not None and levels is not None:
         outside = response.is_not_null() & ~response.is_in(pl.Series(levels).implode())
         refuse_outside(
-            response.filter(outside), levels, "response", "or make them null with the status `unparsed`"
+            response.filter(outside), levels, "response", "or make them null with the status 'unparsed'"
         )
     notes: list[Note] = []
-    score, status, reason = _given_status(frame)
+    score, status, reason, unknown = _given_status(frame)
     if given:
         numbers = _numbers(frame, decimal_comma=decimal_comma)
         score = numbers.values
@@ -93,18 +89,18 @@ def score_rows(
             reason = reason.set(no_gold & reason.is_null(), "no gold label")
     status = status.set(score.is_null() & (status == "ok"), "missing")
     score, reason = _unparsed(score, status, reason, unparsed)
-    notes += _doubtful_statuses(score, status)
+    notes += _doubtful_statuses(score, status, unknown)
     return frame.with_columns(score.alias("score"), status.alias("status"), reason.alias("reason")), tuple(
         notes
     )
 
 
-def _doubtful_statuses(score: pl.Series, status: pl.Series) -> list[Note]:
+def _doubtful_statuses(score: pl.Series, status: pl.Series, unknown: pl.Series) -> list[Note]:
     odd = score.is_not_null() & status.is_in(["error", "suspect", "unscored", "absent", "deferred"])
     if not odd.any():
         return []
     count = int(odd.sum())
-    which = ", ".join(sorted(status.filter(odd).unique().to_list()))
+    which = ", ".join(sorted(status.filter(odd).unique().to_list())) + _said_of(unknown.filter(odd))
     said = (
         f"{n_rows(count)} {'has' if count == 1 else 'have'} a score and a status of doubt ({which}); "
         f"{'the score is' if count == 1 else 'their scores are'} used as given."
@@ -112,32 +108,33 @@ def _doubtful_statuses(score: pl.Series, status: pl.Series) -> list[Note]:
     return [Note("scored_with_status", said, "caution")]
 
 
-def _given_status(frame: pl.DataFrame) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """Empty scores, and the status and reason that the table itself states."""
+def _said_of(unknown: pl.Series) -> str:
+    """What a status column says that is no status and is read as an error, the most frequent first."""
+    counts = unknown.drop_nulls().value_counts()
+    if counts.is_empty():
+        return ""
+    words = counts.sort(pl.col("count"), unknown.name, descending=[True, False])[unknown.name]
+    shown = [word if len(word) <= _LONGEST_WORD else word[:_LONGEST_WORD] + "..." for word in words[:_SHOWN]]
+    more = len(words) - len(shown)
+    said = ", ".join(map(repr, shown)) + (f" and {more:,} more" if more else "")
+    return f"; {said} {'is no status and counts' if len(words) == 1 else 'are no status and count'} as error"
+
+
+def _given_status(frame: pl.DataFrame) -> tuple[pl.Series, pl.Series, pl.Series, pl.Series]:
+    """Empty scores, the status and reason that the table itself states, and its words that are no status."""
     empty = pl.repeat(None, frame.height, dtype=pl.Float64, eager=True)
-    reason = (
-        _words(frame["reason"], "reason")
-        if "reason" in frame.columns
-        else pl.repeat(None, frame.height, dtype=pl.String, eager=True)
-    )
+    nothing = pl.repeat(None, frame.height, dtype=pl.String, eager=True)
+    reason = frame["reason"] if "reason" in frame.columns else nothing
     if "status" not in frame.columns:
-        return empty, pl.repeat("ok", frame.height, dtype=pl.String, eager=True), reason
-    text = _words(frame["status"], "status").fill_null("")
+        return empty, pl.repeat("ok", frame.height, dtype=pl.String, eager=True), reason, nothing
+    text = frame["status"].fill_null("")
     word = text.str.to_lowercase().str.replace_all(r"[\s-]+", "_")
     fine = word.is_in(list(_FINE))
     known = word.is_in(list(STATUSES))
     status = word.set(fine, "ok").set(~fine & ~known, "error")
     stated = text.set(fine | known | word.is_in(list(_FLAGGED)), None)
     both = stated + ": " + reason
-    return empty, status, both.fill_null(stated).fill_null(reason)
-
-
-def _words(series: pl.Series, role: str) -> pl.Series:
-    """A status or a reason as text; an object of a jsonl file as its JSON."""
-    if isinstance(series.dtype, pl.Struct):
-        written = series.struct.json_encode()
-        return written.set(series.is_null(), None)
-    return as_text(series, role)
+    return empty, status, both.fill_null(stated).fill_null(reason), stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +153,7 @@ def _numbers(frame: pl.DataFrame, *, decimal_comma: bool) -> _Numbers:
     if raw.dtype == pl.Boolean or raw.dtype.is_numeric() or raw.dtype == pl.Null:
         values = raw.cast(pl.Float64)
     else:
-        text = as_text(raw, "score")
-        if decimal_comma:
-            text, notes = _with_points(text)
+        text, notes = _with_points(raw) if decimal_comma else (raw, ())
         values = _from_text(text)
     nan = values.is_nan().fill_null(value=False)
     blank = values.is_null()
@@ -194,8 +189,7 @@ def _from_text(text: pl.Series) -> pl.Series:
         comma = any(re.fullmatch(_DECIMAL_COMMA, example) for example in examples)
         raise DataError(
             f"`score` cannot be read in {n_rows(int(unknown.sum()))}, such as "
-            f"{', '.join(map(repr, examples))}; "
-            "expected numbers, true/false, yes/no, 0/1 or blank: "
+            f"{', '.join(map(repr, examples))}; expected numbers, true/false, yes/no, 0/1 or blank: "
             + ("write decimals with a point" if comma else "correct these, or name another column")
         )
     return values
@@ -249,8 +243,7 @@ def _label_doubts(
     if count := int(differs.sum()):
         said = (
             f"{n_rows(count)} {'has' if count == 1 else 'have'} a score that `response` and `gold` "
-            "contradict; "
-            "the score is used as given."
+            "contradict; the score is used as given."
         )
         notes.append(Note("score_contradicts_label", said, "caution"))
     if levels is None and (pair := _spelled_apart(response, gold.low)):

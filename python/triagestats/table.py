@@ -8,18 +8,17 @@ from typing import Any
 
 import polars as pl
 
+from triagestats.arguments import valid_choice
 from triagestats.canonical import Factor, canonical_frame, check_key, recluster
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
 from triagestats.ingest import to_polars
 from triagestats.labels import in_task, label_of, listed, n_rows
 from triagestats.results import Note
-from triagestats.roles import Assignment, RoleArgument, assign_roles
+from triagestats.roles import ROLE_ARGUMENTS, Assignment, RoleArgument, assign_roles
 from triagestats.schema import KEY_ROLES, ROLES, Unparsed
 from triagestats.scoring import score_rows
 
 __all__ = ["ResponseTable"]
-
-_UNPARSED = ("as scored", "wrong", "missing")
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -36,7 +35,7 @@ reason, task, source, cluster, stratum
         The column that plays each role; recognised by its usual spellings where not given, and False
         where none plays it. `condition` takes several columns; `gold` one column, a pair (low, high),
         or a column of ranges such as `C/D`; `cluster` one or two columns or roles; `metric` also takes
-        the value to keep.
+        the value to keep. A column plays one role, but `cluster` and `stratum` may name that of another.
     levels
         The response scale from least to most urgent. Needed to read gold ranges.
     higher_is_better
@@ -57,7 +56,7 @@ reason, task, source, cluster, stratum
     Raises
     ------
     RoleError
-        If a named column is absent, or two columns could play one role.
+        If a named column is absent or named for two roles, or two columns could play one role.
     DataError
         If a key repeats, a score or label cannot be read, or an identifier is blank.
 
@@ -65,7 +64,10 @@ reason, task, source, cluster, stratum
     -----
     A row is correct when `gold_low <= response <= gold_high` in the order of `levels`; without
     `levels`, when the response equals the gold. NaN scores get the status `unscored`, null ones
-    `missing`. Key = scenario, model, condition(s), variant, repetition, judge, metric.
+    `missing`; a pandas column of numpy floats has no null, so that what is blank there is `unscored`, and
+    `missing` in one of a nullable dtype.
+
+    Key = scenario, model, condition(s), variant, repetition, judge, metric.
 
     Examples
     --------
@@ -111,29 +113,9 @@ reason, task, source, cluster, stratum
         higher_is_better: bool = True,
         unparsed: Unparsed = "as scored",
     ) -> None:
-        given = {
-            "scenario": scenario,
-            "model": model,
-            "condition": condition,
-            "variant": variant,
-            "repetition": repetition,
-            "judge": judge,
-            "metric": metric,
-            "response": response,
-            "gold": gold,
-            "score": score,
-            "status": status,
-            "reason": reason,
-            "task": task,
-            "source": source,
-            "cluster": cluster,
-            "stratum": stratum,
-        }
+        given = {role: value for role, value in locals().items() if role in ROLE_ARGUMENTS}
         scale = _scale(levels)
-        if unparsed not in _UNPARSED:
-            raise ArgumentError(
-                f"`unparsed` must be one of {', '.join(map(repr, _UNPARSED))}; got {unparsed!r}"
-            )
+        valid_choice("unparsed", unparsed, Unparsed)
         if not isinstance(higher_is_better, bool):
             raise ArgumentTypeError(f"`higher_is_better` must be True or False; got {higher_is_better!r}")
         if isinstance(data, ResponseTable):
@@ -150,6 +132,11 @@ reason, task, source, cluster, stratum
             raise DataError(
                 "`scenario` has no column: name the one that holds the item, question or case with "
                 f"`scenario=`; the columns are {listed(raw.columns)}"
+            )
+        if "score" not in roles and not ("response" in roles and "gold" in roles):
+            raise DataError(
+                "`score` has no column: name the one that holds it, or name the columns of the label and of "
+                f"the right label with `response=` and `gold=`; the columns are {listed(raw.columns)}"
             )
         frame, factors = canonical_frame(raw, roles)
         frame, metric_note = _one_metric(frame, roles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from triagestats.readings import INDEPENDENT
 from triagestats.report.grid import Grid
 from triagestats.report.labels import Decimals, Row, count, level_text, name, p_text, percent, place, quantity
 
-__all__ = ["WIDTH", "Line", "sections"]
+__all__ = ["VERDICT_STYLES", "WIDTH", "Line", "sections"]
 
 WIDTH: Final = 110
 """Characters in a line where there is no terminal that says otherwise."""
@@ -21,7 +21,7 @@ MOST_LINES: Final = 64
 MOST_ACROSS: Final = 3
 _SHOWN: Final = 12
 _NAMED: Final = 3
-_VERDICTS: Final = {"better": "green", "equivalent": "green", "worse": "red", "undecided": "yellow"}
+VERDICT_STYLES: Final = {"better": "green", "equivalent": "green", "worse": "red", "undecided": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class _Summary:
 
     def _contrast_grid(self, title: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
         numbers = ("estimate", "std. error", self.interval, "p", "clusters", "verdict")
-        return Grid(title, names, numbers, tuple(rows), last=True, styles=_VERDICTS).without_constants()
+        return Grid(title, names, numbers, tuple(rows), last=True, styles=VERDICT_STYLES).without_constants()
 
     def rates(self, rates: pl.DataFrame) -> Section:
         if self.sizes.get("models") == 1:
@@ -361,7 +361,7 @@ def _same_contrast(frame: pl.DataFrame, row: Row) -> pl.DataFrame:
     return frame.filter(same)
 
 
-def _listed(title: str, messages: Sequence[str], clean: Callable[[str], str] = name) -> Section:
+def _listed(title: str, messages: Sequence[str]) -> Section:
     if not messages:
         return []
-    return [Line("", title), *(Line(clean(message), mark="-") for message in messages)]
+    return [Line("", title), *(Line(name(message), mark="-") for message in messages)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from io import StringIO
-from typing import Final
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -12,11 +11,9 @@ from rich.text import Text
 
 from triagestats.analysis import Analysis
 from triagestats.report.grid import Grid
-from triagestats.report.sections import WIDTH, Line, sections
+from triagestats.report.sections import VERDICT_STYLES, WIDTH, Line, sections
 
 __all__ = ["WIDTH", "print_summary", "summary_html", "summary_text"]
-
-_VERDICTS: Final = {"better": "green", "equivalent": "green", "worse": "red", "undecided": "yellow"}
 
 
 def summary_text(fit: Analysis, *, width: int = WIDTH) -> str:
@@ -46,7 +43,9 @@ def print_summary(fit: Analysis, console: Console) -> None:
 
 
 def _line(line: Line) -> RenderableType:
-    text = Text.assemble((line.strong, "bold"), line.text, (line.verdict, _VERDICTS.get(line.verdict, "")))
+    text = Text.assemble(
+        (line.strong, "bold"), line.text, (line.verdict, VERDICT_STYLES.get(line.verdict, ""))
+    )
     if not line.mark:
         return text
     grid = Table.grid(padding=(0, 1))

@@ -1,0 +1,175 @@
+"""Two groups of clusters: which clusters form the one is permuted among all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import chain, combinations, islice
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from triagestats import _native
+from triagestats.intervals import NOISE
+from triagestats.lattice import Lattice, Law, lattice_of
+from triagestats.permutation import Permuted, at_least, center_of, oriented, tail
+from triagestats.resample import chunks
+from triagestats.results import Alternative
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = ["drawn_subsets", "subset_law", "subset_test"]
+
+WORK: Final = 50_000_000
+"""Additions that a law may take; beyond, drawing is faster."""
+_LABELS: Final = 8
+_CODES: Final = math.factorial(_LABELS)
+
+
+def subset_test(
+    totals: Array,
+    chosen: NDArray[np.bool_],
+    statistic: Callable[[Array], Array],
+    *,
+    is_difference: bool,
+    n_resamples: int,
+    seed: int,
+    alternative: Alternative = "two-sided",
+    chunk: int | None = None,
+) -> tuple[float, Permuted]:
+    """Permutation test of two groups of clusters.
+
+    `T = f(S1 / N1, (S - S1) / (N - N1))` with S1 and N1 the sum and the number of the values in the
+    clusters of the first group. Under the hypothesis that clusters are exchangeable, any n1 of the G
+    clusters were as likely to form it: C(G, n1) arrangements.
+
+    Parameters
+    ----------
+    totals
+        Sum and number of values of each cluster, shape (G, 2).
+    chosen
+        Whether a cluster is in the first group, shape (G,).
+    statistic
+        f, from means (..., 2) to (...).
+    is_difference
+        Whether f is the first mean minus the second.
+    n_resamples, seed, alternative
+        As in `block_tests`.
+    chunk
+        Changes the memory, not the result.
+
+    Returns
+    -------
+    tuple
+        T and its test.
+    """
+    n_clusters, size = len(chosen), int(chosen.sum())
+    whole = totals.sum(axis=0)
+    # The smaller group is drawn; the other one is what is left.
+    swapped = 2 * size > n_clusters
+    size = min(size, n_clusters - size)
+
+    def of_sums(drawn: Array) -> Array:
+        pair = np.stack([drawn, whole - drawn], axis=-2)
+        return statistic((pair[..., 0] / pair[..., 1])[..., :: -1 if swapped else 1])
+
+    observed = float(of_sums(totals[~chosen if swapped else chosen].sum(axis=0)))
+    n_moving = n_clusters if np.ptp(totals, axis=0).any() else 0
+    count = math.comb(n_clusters, size)
+    if count > n_resamples and is_difference and (totals[:, 1] == totals[0, 1]).all():
+        values = lattice_of(totals[:, 0])
+        law = None if values is None else subset_law(values, size)
+        if values is not None and law is not None:
+            own = int(values.multiples[~chosen if swapped else chosen].sum())
+            # Whole numbers: G times the distance of the sum from its mean.
+            center = size * int(values.multiples.sum())
+            away = n_clusters * np.arange(law.start, law.start + len(law.mass)) - center
+            distance = n_clusters * own - center
+            if alternative == "two-sided":
+                p, smallest = tail(law.mass, np.abs(away), abs(distance))
+            else:
+                sign = 1 if (alternative == "greater") != swapped else -1
+                p, smallest = tail(law.mass, sign * away, sign * distance)
+            return observed, Permuted(p, "convolution", count, n_moving, smallest)
+    exact = count <= n_resamples
+    sums = _enumerated(totals, size, chunk) if exact else _drawn(totals, size, n_resamples, seed, chunk)
+    null = np.concatenate([of_sums(part) for part in sums])
+    center_at = center_of(null)
+    noise = NOISE * float(np.abs(whole[0] / whole[1]) + np.abs(totals[:, 0] / totals[:, 1]).max())
+    extremes = oriented(null - center_at, alternative)
+    distance_at = float(oriented(np.asarray(observed - center_at), alternative))
+    b = at_least(extremes, distance_at, noise)
+    if not exact:
+        n = len(null)
+        return observed, Permuted((b + 1) / (n + 1), "drawn", n, n_moving, max(1 / count, 1 / (n + 1)))
+    extreme = float(np.max(extremes[np.isfinite(extremes)], initial=distance_at))
+    smallest = at_least(extremes, extreme, noise) / count
+    return observed, Permuted(b / count, "enumeration", count, n_moving, smallest)
+
+
+def subset_law(values: Lattice, size: int) -> Law | None:
+    """Law of the sum of `size` of the values, drawn without replacement; None where it would be too long.
+
+    Value by value, one that leaves k to choose among m is chosen with chance k / m. Every mass is a sum
+    of positive terms, so that small ones keep their leading digits.
+
+    Parameters
+    ----------
+    values
+        Multiples of shape (G,).
+    size
+        How many are drawn.
+    """
+    low = int(values.multiples.min())
+    shifts = np.sort(values.multiples - low)
+    n_values = len(shifts)
+    width = 1 + int(shifts[n_values - size :].sum())
+    if n_values * (size + 1) * width > WORK:
+        return None
+    taken = np.arange(size + 1)
+    mass = np.zeros((size + 1, width))
+    mass[0, 0] = 1.0
+    for done, shift in enumerate(shifts.tolist()):
+        left = n_values - done
+        chance = np.clip((size - taken) / left, 0.0, 1.0)[:, None]
+        rest = np.clip((left - size + taken) / left, 0.0, 1.0)[:, None]
+        before = mass
+        mass = before * rest
+        if shift < width:
+            mass[1:, shift:] += (before * chance)[:-1, : width - shift]
+    return Law(low * size, mass[size], values.step)
+
+
+def drawn_subsets(n_clusters: int, size: int, number: int, seed: int, *, first: int) -> NDArray[np.bool_]:
+    """Subsets of `size` clusters, shape (R, G); replicate r depends on (seed, first + r) alone.
+
+    The clusters with the smallest of G random keys, which are integers below 40,320 squared with the
+    cluster's place to break ties.
+    """
+    codes = _native.permutation_codes(2 * n_clusters, _LABELS, number, seed, first=first).astype(np.int64)
+    keys = codes[:, :n_clusters] * _CODES + codes[:, n_clusters:]
+    keys = keys * n_clusters + np.arange(n_clusters)
+    last = np.partition(keys, size - 1, axis=1)[:, size - 1 : size]
+    chosen: NDArray[np.bool_] = keys <= last
+    return chosen
+
+
+def _enumerated(totals: Array, size: int, chunk: int | None) -> Iterator[Array]:
+    """Sums of every subset, in parts of shape (A, 2)."""
+    n_clusters = len(totals)
+    subsets = combinations(range(n_clusters), size)
+    for _, number in chunks(math.comb(n_clusters, size), 2 * size, chunk):
+        flat = np.fromiter(chain.from_iterable(islice(subsets, number)), dtype=np.intp, count=number * size)
+        yield totals[flat.reshape(number, size)].sum(axis=1)
+
+
+def _drawn(totals: Array, size: int, n_resamples: int, seed: int, chunk: int | None) -> Iterator[Array]:
+    """Sums of drawn subsets, in parts of shape (R, 2)."""
+    n_clusters = len(totals)
+    for first, number in chunks(n_resamples, 4 * n_clusters, chunk):
+        chosen = drawn_subsets(n_clusters, size, number, seed, first=first)
+        # Row by row along memory, so that the order of each sum is the same in every chunk.
+        yield np.stack([np.where(chosen, column, 0.0).sum(axis=1) for column in totals.T], axis=-1)

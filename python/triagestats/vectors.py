@@ -1,0 +1,130 @@
+"""Array-likes of any make as vectors: numbers with NaN where missing, and codes of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from triagestats.canonical import ordered_levels
+from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.labels import as_text
+from triagestats.source import mixed_series
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = ["Labels", "labels_of", "numbers_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """One label a row.
+
+    Attributes
+    ----------
+    codes
+        Place of each row's label among the levels, -1 where it is missing. Shape (n,).
+    levels
+        The labels that occur, in the order of an Enum or ordered categorical, else sorted.
+    """
+
+    codes: NDArray[np.int64]
+    levels: tuple[str, ...]
+
+
+def numbers_of(values: object, argument: str) -> Array:
+    """Numbers of shape (n,), or (n, L) from a matrix or from rows; null and NaN become NaN.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `values` is no array-like of numbers.
+    ArgumentError
+        If it is empty or ragged, has other than one or two axes, or holds an infinite value.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    found = _matrix(values, argument) if _is_nested(values) else _vector(values, argument)
+    if found.ndim not in (1, 2):
+        raise ArgumentError(
+            f"`{argument}` must have one axis, or two with one row a cluster; got shape {found.shape}"
+        )
+    if found.size == 0:
+        raise ArgumentError(f"`{argument}` holds no value")
+    if (infinite := np.isinf(found)).any():
+        first = int(np.flatnonzero(infinite.reshape(len(found), -1).any(axis=1))[0])
+        raise ArgumentError(
+            f"`{argument}` holds {int(infinite.sum()):,} infinite value{'s' if infinite.sum() > 1 else ''}, "
+            f"the first in row {first} (from 0); replace it, or make it missing"
+        )
+    return found
+
+
+def labels_of(values: object, argument: str) -> Labels:
+    """Labels as codes; numbers, text and dates are compared as text, 7 and 7.0 are one label.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `values` is no array-like.
+    ArgumentError
+        If no text stands for its values.
+    """
+    series = _series(values, argument)
+    levels, _ = ordered_levels(series)
+    text = as_text(series, argument)
+    place = {level: code for code, level in enumerate(levels)}
+    codes = text.replace_strict(place, default=None, return_dtype=pl.Int64) if levels else text.cast(pl.Int64)
+    return Labels(codes.fill_null(-1).to_numpy(), levels)
+
+
+def _is_nested(values: object) -> bool:
+    if isinstance(values, np.ndarray):
+        return values.ndim != 1
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not len(values):
+        return False
+    return isinstance(values[0], Sequence | np.ndarray) and not isinstance(values[0], str | bytes)
+
+
+def _matrix(values: object, argument: str) -> Array:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"`{argument}` must be a matrix of numbers, every row as long as the others ({error})"
+        ) from None
+
+
+def _vector(values: object, argument: str) -> Array:
+    series = _series(values, argument)
+    if not (series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null)):
+        shown = next((value for value in series if isinstance(value, str)), series.dtype)
+        raise ArgumentTypeError(f"`{argument}` must hold numbers; got {shown!r}")
+    numbers: Array = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return numbers
+
+
+def _series(values: object, argument: str) -> pl.Series:
+    if isinstance(values, pl.Series):
+        return values.alias(argument)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ArgumentTypeError(
+            f"`{argument}` must be a list, a NumPy array or a series; got {type(values).__name__}"
+        )
+    kind: Any = getattr(values, "dtype", None)
+    for name in ("to_pylist", "tolist"):  # pyarrow; NumPy and pandas
+        if hasattr(values, name):
+            listed: list[object] = getattr(values, name)()
+            break
+    else:
+        listed = list(values)
+    if getattr(kind, "ordered", False) and hasattr(kind, "categories"):  # an ordered categorical of pandas
+        order = pl.Enum([str(level) for level in kind.categories])
+        return pl.Series(argument, [v if isinstance(v, str) else None for v in listed], dtype=order)
+    return mixed_series(argument, listed)
