@@ -38,9 +38,9 @@ test: installed-wheel $(TEST_VENV)/.stub-agrees ## check the code, then test the
 calibration: installed-wheel ## coverage and size studies, minutes long
 	$(BIN)/python -P -m pytest tests/ -m slow
 
-bench: installed-wheel ## time the kernels and the import
+bench: installed-wheel ## time the kernels, the import, an analysis and how the bootstrap scales
 	cargo bench --locked --bench '*'
-	for file in benches/*.py; do $(BIN)/python -P "$$file" || exit 1; done
+	for name in import_time analyze_speed scaling; do $(BIN)/python -P "benches/$$name.py" || exit 1; done
 
 format: $(TEST_VENV)/.python-$(PYTHON_FOUND) ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix-only --quiet .

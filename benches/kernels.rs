@@ -13,7 +13,8 @@ use _native::permutation::{Blocks, Permutations};
 use _native::quantile::Ends;
 use _native::scheme::Scheme;
 use _native::{
-    bayesian, bootstrap, collapsed, crossed, flips, integers, nested, permutation, quantile, wild,
+    bayesian, bootstrap, collapsed, crossed, flips, integers, nested, permutation, quantile,
+    subset, wild,
 };
 use divan::{Bencher, black_box};
 
@@ -165,6 +166,16 @@ fn sign_flip_totals(bencher: Bencher, (n_values, scale): (u32, f64)) {
 fn sign_flips(bencher: Bencher, (n_clusters, n_resamples): (usize, usize)) {
     let mut out = vec![0; n_resamples * n_clusters];
     bencher.bench_local(|| flips::signs(n_clusters, SEED, 0, black_box(&mut out)));
+}
+
+#[divan::bench(args = [(200, 100), (2_000, 1_000)])]
+fn subset_totals(bencher: Bencher, (n_clusters, size): (usize, usize)) {
+    let (n_columns, n_resamples) = (2, 9_999);
+    let values = values(n_clusters * n_columns);
+    let totals = Totals::new(&values, n_clusters, n_columns).expect("finite");
+    let run = one_thread();
+    let mut out = vec![0.0; n_resamples * n_columns];
+    bencher.bench_local(|| subset::totals(&totals, size, SEED, 0, run, black_box(&mut out)));
 }
 
 #[divan::bench(args = [(1_000, 2, 9_999), (1_000, 4, 2_000)])]

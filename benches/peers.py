@@ -510,19 +510,26 @@ def build_w4(shared: ModuleType, name: str, data: NDArray[Any] | None = None) ->
         lambda: shared.w4_d(name).mean() / 5,
     )
     n_rows = rows.shape[2]
+    of_differences = reader(lambda mean: mean / n_rows)
     of_sums = reader(lambda mean: (mean[..., 0] - mean[..., 1]) / n_rows)
+
+    def subtracted(rows: NDArray[Any], n_resamples: int, n_threads: int) -> Any:
+        sums = rows.sum(axis=2)
+        return of_differences(sums[:, 0] - sums[:, 1], n_resamples, n_threads)
 
     def summed(rows: NDArray[Any], n_resamples: int, n_threads: int) -> Any:
         return of_sums(rows.sum(axis=2), n_resamples, n_threads)
 
+    def both(*arms: NDArray[Any], **asked: Any) -> Any:
+        return read(ts.paired_bootstrap(*arms, interval="percentile", **asked))
+
     def paired(rows: NDArray[Any], n_resamples: int, n_threads: int) -> Any:
         sums = rows.sum(axis=2)
-        asked = {"n_resamples": n_resamples, "n_threads": n_threads}
-        return read(ts.paired_bootstrap(sums[:, 0], sums[:, 1], **asked))
+        return both(sums[:, 0], sums[:, 1], n_resamples=n_resamples, n_threads=n_threads)
 
     def clustered(rows: NDArray[Any], n_resamples: int, n_threads: int) -> Any:
         arms = (np.ascontiguousarray(rows[:, arm]).reshape(-1) for arm in (0, 1))
-        return read(ts.paired_bootstrap(*arms, labels, n_resamples=n_resamples, n_threads=n_threads))
+        return both(*arms, clusters=labels, n_resamples=n_resamples, n_threads=n_threads)
 
     def last(scale: float) -> Callable[[Any], str]:
         names = ("estimate", "conf_low", "conf_high")
@@ -534,9 +541,10 @@ def build_w4(shared: ModuleType, name: str, data: NDArray[Any] | None = None) ->
         )
 
     labels = np.repeat(np.arange(len(rows)), n_rows)
-    calls = [Call("rows summed, ts.bootstrap(sums, f)", summed, expected)]
+    calls = [Call("rows summed, ts.bootstrap(differences, f)", subtracted, expected)]
     if name == "W4":
         calls += [
+            Call("rows summed, ts.bootstrap(sums, f)", summed, expected),
             Call("rows summed, ts.paired_bootstrap(sums)", paired, last(n_rows)),
             Call("ts.paired_bootstrap(rows, clusters)", clustered, last(1)),
         ]

@@ -94,6 +94,14 @@ pub enum Error {
         /// Clusters, and draws.
         n_clusters: usize,
     },
+    /// A subset of more clusters than there are.
+    #[error("`size` must be at most the {n_clusters} clusters, got {size}")]
+    SubsetSize {
+        /// Clusters in the subset.
+        size: usize,
+        /// Clusters that there are.
+        n_clusters: usize,
+    },
     /// Replicate numbers that go past 64 bits.
     #[error("`first` + `n_resamples` must stay within 64 bits, got {first} + {n_resamples}")]
     ReplicateRange {

@@ -29,6 +29,7 @@ pub mod scheme;
 pub mod stream;
 #[cfg(target_arch = "x86_64")]
 mod stream_wide;
+pub mod subset;
 mod sum;
 pub mod wild;
 

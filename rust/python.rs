@@ -29,6 +29,7 @@ mod flips;
 mod levels;
 mod permutation;
 mod quantile;
+mod subset;
 mod weights;
 
 /// Additions between two looks for Ctrl-C: about a tenth of a second for one thread.
@@ -177,5 +178,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(permutation::permutation_codes, module)?)?;
     module.add_function(wrap_pyfunction!(permutation::enumerate_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(quantile::quantile_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(subset::subset_totals, module)?)?;
+    module.add_function(wrap_pyfunction!(subset::subset_masks, module)?)?;
     Ok(())
 }

@@ -52,7 +52,6 @@ ORDER: list[str | tuple[str, ...]] = [
     "evidence",
     "inference",
     "estimates",
-    "arrays",
     "array_bootstrap",
     "table_bootstrap",
     "bootstraps",

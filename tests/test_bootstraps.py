@@ -293,13 +293,13 @@ def test_missing_values_are_refused_or_dropped_aloud() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ts.bootstrap("abc"), ArgumentTypeError, "`data` must be an array of numbers"),
-        (lambda: ts.bootstrap([]), ArgumentError, "`data` is empty"),
-        (lambda: ts.bootstrap([1.0, np.inf]), ArgumentError, "`data` has 1 infinite value"),
+        (lambda: ts.bootstrap("abc"), ArgumentTypeError, "`data` must be a list, a NumPy array or a series"),
+        (lambda: ts.bootstrap([]), ArgumentError, "`data` holds no value"),
+        (lambda: ts.bootstrap([1.0, np.inf]), ArgumentError, "`data` holds 1 infinite value"),
         (lambda: ts.bootstrap([1.0]), DesignError, "there is 1 cluster"),
         (lambda: ts.bootstrap(NORMAL, scheme="double"), ArgumentError, "`scheme` must be one of"),
         (lambda: ts.bootstrap(NORMAL, interval="wald"), ArgumentError, "`interval` must be one of"),
-        (lambda: ts.bootstrap(NORMAL, scheme="nested"), ArgumentError, "must have 3 dimensions"),
+        (lambda: ts.bootstrap(NORMAL, scheme="nested"), ArgumentError, "`data` must have 3 axes"),
         (lambda: ts.bootstrap(NORMAL, np.mean), ArgumentError, "`statistic` must be vectorised"),
         (
             lambda: ts.bootstrap(NORMAL, [ts.Mean("a")]),

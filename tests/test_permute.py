@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import triagestats as ts
+from triagestats import _native
 from triagestats.lattice import lattice_of
-from triagestats.subsets import drawn_subsets, subset_law, subset_test
+from triagestats.subsets import subset_law, subset_test
 
 Array = np.ndarray
 
@@ -164,8 +165,6 @@ def test_drawn_p_values_count_the_data_once(oracle: dict[str, dict[str, Any]], n
 
 
 def drawn_signs(n_clusters: int, number: int, seed: int) -> Array:
-    from triagestats import _native
-
     return _native.sign_flips(n_clusters, number, seed).astype(np.float64)
 
 
@@ -318,10 +317,22 @@ def test_drawn_p_values_come_near_the_enumerated_ones() -> None:
         assert abs(drawn.p_value - exact.p_value) < 4 * error + 1 / 1_201
 
 
+def test_subset_totals_follow_the_masks() -> None:
+    """The kernel against NumPy, for whole numbers, in one call and in two."""
+    totals = np.random.default_rng(1).integers(-9, 9, size=(31, 2)).astype(np.float64)
+    masks = _native.subset_masks(31, 12, 50, 3, first=4)
+    assert masks.dtype == np.uint8
+    assert (masks.sum(axis=1) == 12).all()
+    sums = _native.subset_totals(totals, 12, 50, 3, first=4, n_threads=2)
+    np.testing.assert_array_equal(sums, masks @ totals)
+    np.testing.assert_array_equal(_native.subset_totals(totals, 12, 20, 3, first=34), sums[30:])
+    with pytest.raises(ValueError, match="`size` must be at most the 31 clusters, got 32"):
+        _native.subset_totals(totals, 32, 1, 3)
+
+
 def test_drawn_subsets_are_uniform() -> None:
     """All 21 subsets of two of seven, by a chi-square below the .9999 quantile for 20 degrees of freedom."""
-    drawn = drawn_subsets(7, 2, 42_000, 3, first=0)
-    assert (drawn.sum(axis=1) == 2).all()
+    drawn = _native.subset_masks(7, 2, 42_000, 3)
     counts = np.unique(drawn @ (1 << np.arange(7)), return_counts=True)[1]
     assert len(counts) == 21
     assert ((counts - 2_000) ** 2 / 2_000).sum() < 52.4

@@ -29,6 +29,8 @@ __all__ = [
     "quantile_pairs",
     "sign_flip_totals",
     "sign_flips",
+    "subset_masks",
+    "subset_totals",
     "wild_weights",
 ]
 
@@ -217,6 +219,35 @@ def sign_flips(
     """Signs that `sign_flip_totals` multiplies with: (R, G), 1 or -1.
 
     -1 is where `permutation_codes` of two labels is 1.
+    """
+
+def subset_totals(
+    totals: NDArray[np.float64],
+    size: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Totals of random subsets of the clusters.
+
+    `totals` is (G, K), finite, in any units; `size` of the G clusters are drawn without replacement.
+    Returns (R, K) in the units of `totals`: `subset_masks(...) @ totals`, summed over the clusters in
+    ascending order.
+    """
+
+def subset_masks(
+    n_clusters: int,
+    size: int,
+    n_resamples: int,
+    seed: int,
+    *,
+    first: int = 0,
+) -> NDArray[np.uint8]:
+    """Subsets that `subset_totals` sums, for the same `seed` and `first`.
+
+    Returns (R, G): 1 for the clusters that were drawn, 0 for the others; a row sums to `size`.
     """
 
 def permute_blocks(

@@ -18,7 +18,6 @@ from triagestats.array_bootstrap import (
     nested_sample,
     ratio_sample,
 )
-from triagestats.arrays import Missing, drop_missing, labels_of, numbers_of
 from triagestats.defaults import Method
 from triagestats.design import Reference
 from triagestats.errors import ArgumentError, ArgumentTypeError
@@ -28,6 +27,7 @@ from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.schema import Match, Scheme, Weights
 from triagestats.table import ResponseTable
 from triagestats.table_bootstrap import bootstrap_table
+from triagestats.vectors import Missing, complete_codes, drop_missing, numbers_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,7 +152,7 @@ def bootstrap(
         raise ArgumentTypeError(
             f"`statistic` must be a function of column means for an array; got {statistic!r}"
         )
-    values = numbers_of(data, "data", dimensions=_DIMENSIONS[scheme])
+    values = numbers_of(data, "data", dimensions=_DIMENSIONS[scheme], keep_integers=True)
     if (scheme == "stratified") != (strata is not None):
         raise ArgumentError("`strata` and scheme='stratified' go together: give both or neither")
     if scheme == "nested":
@@ -160,7 +160,7 @@ def bootstrap(
     kept, notes = drop_missing([values], ["data"], "raise" if scheme == "crossed" else missing)
     if scheme == "crossed":
         return estimates_of(crossed_sample(values), statistic, smooth=smooth, **asked)
-    codes = None if strata is None else labels_of(strata, "strata", len(kept))[kept]
+    codes = None if strata is None else complete_codes(strata, "strata", len(kept))[kept]
     values = values[kept].reshape(int(kept.sum()), -1)
     if of == "means":
         sample = bayesian_sample(values) if scheme == "bayesian" else cluster_sample(values, codes)
@@ -211,12 +211,14 @@ def paired_bootstrap(
     >>> fit.estimate.round(3).tolist()
     [0.833, 0.333, 0.5]
     """
-    first, second = (numbers_of(x, name, dimensions=(1,)) for x, name in ((a, "a"), (b, "b")))
+    first, second = (
+        numbers_of(x, name, dimensions=(1,), keep_integers=True) for x, name in ((a, "a"), (b, "b"))
+    )
     if len(first) != len(second):
         raise ArgumentError(f"`a` and `b` must pair: they have {len(first):,} and {len(second):,} values")
     kept, notes = drop_missing([first, second], ["a", "b"], missing)
     pairs = np.stack([first, second], axis=1)[kept]
-    labels = None if clusters is None else labels_of(clusters, "clusters", len(kept))[kept]
+    labels = None if clusters is None else complete_codes(clusters, "clusters", len(kept))[kept]
     return estimates_of(
         cluster_sample(pairs) if labels is None else ratio_sample(pairs, labels),
         lambda mean: np.stack([mean[..., 0], mean[..., 1], mean[..., 0] - mean[..., 1]], axis=-1),
@@ -268,9 +270,9 @@ def cluster_bootstrap(
     >>> fit.estimate.tolist(), fit.tidy()["n_clusters"].to_list()
     ([0.5], [4])
     """
-    values = numbers_of(x, "x", dimensions=(1, 2))
+    values = numbers_of(x, "x", keep_integers=True)
     kept, notes = drop_missing([values], ["x"], missing)
-    labels = labels_of(clusters, "clusters", len(kept))[kept]
+    labels = complete_codes(clusters, "clusters", len(kept))[kept]
     return estimates_of(
         ratio_sample(values[kept].reshape(int(kept.sum()), -1), labels),
         statistic,

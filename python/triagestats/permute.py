@@ -293,6 +293,7 @@ def _two_groups(rows: Rows, statistic: Statistic | None, draws: _Draws) -> Test:
         n_resamples=draws.n_resamples,
         seed=draws.seed,
         alternative=draws.alternative,
+        n_threads=draws.n_threads,
     )
     name = "permutation of clusters between groups"
     return _test(rows, estimand, estimate, found, draws, name, "All clusters are alike")

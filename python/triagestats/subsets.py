@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["drawn_subsets", "subset_law", "subset_test"]
+__all__ = ["subset_law", "subset_test"]
 
 WORK: Final = 50_000_000
 """Additions that a law may take; beyond, drawing is faster."""
-_LABELS: Final = 8
-_CODES: Final = math.factorial(_LABELS)
 
 
 def subset_test(
@@ -38,6 +36,7 @@ def subset_test(
     n_resamples: int,
     seed: int,
     alternative: Alternative = "two-sided",
+    n_threads: int = 1,
     chunk: int | None = None,
 ) -> tuple[float, Permuted]:
     """Permutation test of two groups of clusters.
@@ -58,8 +57,8 @@ def subset_test(
         Whether f is the first mean minus the second.
     n_resamples, seed, alternative
         As in `block_tests`.
-    chunk
-        Changes the memory, not the result.
+    n_threads, chunk
+        They change the time and the memory, not the result.
 
     Returns
     -------
@@ -95,7 +94,11 @@ def subset_test(
                 p, smallest = tail(law.mass, sign * away, sign * distance)
             return observed, Permuted(p, "convolution", count, n_moving, smallest)
     exact = count <= n_resamples
-    sums = _enumerated(totals, size, chunk) if exact else _drawn(totals, size, n_resamples, seed, chunk)
+    sums = (
+        _enumerated(totals, size, chunk)
+        if exact
+        else _drawn(totals, size, n_resamples, seed, n_threads, chunk)
+    )
     null = np.concatenate([of_sums(part) for part in sums])
     center_at = center_of(null)
     noise = NOISE * float(np.abs(whole[0] / whole[1]) + np.abs(totals[:, 0] / totals[:, 1]).max())
@@ -143,20 +146,6 @@ def subset_law(values: Lattice, size: int) -> Law | None:
     return Law(low * size, mass[size], values.step)
 
 
-def drawn_subsets(n_clusters: int, size: int, number: int, seed: int, *, first: int) -> NDArray[np.bool_]:
-    """Subsets of `size` clusters, shape (R, G); replicate r depends on (seed, first + r) alone.
-
-    The clusters with the smallest of G random keys, which are integers below 40,320 squared with the
-    cluster's place to break ties.
-    """
-    codes = _native.permutation_codes(2 * n_clusters, _LABELS, number, seed, first=first).astype(np.int64)
-    keys = codes[:, :n_clusters] * _CODES + codes[:, n_clusters:]
-    keys = keys * n_clusters + np.arange(n_clusters)
-    last = np.partition(keys, size - 1, axis=1)[:, size - 1 : size]
-    chosen: NDArray[np.bool_] = keys <= last
-    return chosen
-
-
 def _enumerated(totals: Array, size: int, chunk: int | None) -> Iterator[Array]:
     """Sums of every subset, in parts of shape (A, 2)."""
     n_clusters = len(totals)
@@ -166,10 +155,10 @@ def _enumerated(totals: Array, size: int, chunk: int | None) -> Iterator[Array]:
         yield totals[flat.reshape(number, size)].sum(axis=1)
 
 
-def _drawn(totals: Array, size: int, n_resamples: int, seed: int, chunk: int | None) -> Iterator[Array]:
+def _drawn(
+    totals: Array, size: int, n_resamples: int, seed: int, n_threads: int, chunk: int | None
+) -> Iterator[Array]:
     """Sums of drawn subsets, in parts of shape (R, 2)."""
-    n_clusters = len(totals)
-    for first, number in chunks(n_resamples, 4 * n_clusters, chunk):
-        chosen = drawn_subsets(n_clusters, size, number, seed, first=first)
-        # Row by row along memory, so that the order of each sum is the same in every chunk.
-        yield np.stack([np.where(chosen, column, 0.0).sum(axis=1) for column in totals.T], axis=-1)
+    totals = np.ascontiguousarray(totals)
+    for first, number in chunks(n_resamples, 2, chunk):
+        yield _native.subset_totals(totals, size, number, seed, first=first, n_threads=n_threads)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from triagestats.canonical import ordered_levels
-from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
+from triagestats.ingest import to_polars
 from triagestats.labels import as_text
+from triagestats.results import Note
 from triagestats.source import mixed_series
 
 if TYPE_CHECKING:
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Labels", "labels_of", "numbers_of"]
+__all__ = ["Labels", "Missing", "complete_codes", "drop_missing", "labels_of", "numbers_of"]
+
+Missing = Literal["raise", "omit"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,26 +42,46 @@ class Labels:
     levels: tuple[str, ...]
 
 
-def numbers_of(values: object, argument: str) -> Array:
-    """Numbers of shape (n,), or (n, L) from a matrix or from rows; null and NaN become NaN.
+def numbers_of(
+    values: object,
+    argument: str,
+    *,
+    dimensions: Sequence[int] = (1, 2),
+    keep_integers: bool = False,
+) -> NDArray[Any]:
+    """Numbers of shape (n,), or of more axes from a matrix, rows or a frame; null and NaN become NaN.
+
+    Parameters
+    ----------
+    values
+        A list, rows, an array, a series or a dataframe of any make.
+    argument
+        Its name in messages.
+    dimensions
+        Numbers of axes that it may have.
+    keep_integers
+        Leave arrays of integers as they are; else all numbers become float64.
 
     Raises
     ------
     ArgumentTypeError
         If `values` is no array-like of numbers.
     ArgumentError
-        If it is empty or ragged, has other than one or two axes, or holds an infinite value.
+        If it is empty or ragged, has another number of axes, or holds an infinite value.
     """
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
-    found = _matrix(values, argument) if _is_nested(values) else _vector(values, argument)
-    if found.ndim not in (1, 2):
-        raise ArgumentError(
-            f"`{argument}` must have one axis, or two with one row a cluster; got shape {found.shape}"
-        )
+    if keep_integers and isinstance(values, np.ndarray) and values.dtype.kind in "iub":
+        found: NDArray[Any] = values.astype(np.int16) if values.dtype.kind == "b" else values
+    elif hasattr(values, "columns"):
+        found = _frame(values, argument)
+    else:
+        found = _matrix(values, argument) if _is_nested(values) else _vector(values, argument)
+    if found.ndim not in dimensions:
+        raise ArgumentError(f"`{argument}` must have {_axes(dimensions)}; got shape {found.shape}")
     if found.size == 0:
         raise ArgumentError(f"`{argument}` holds no value")
-    if (infinite := np.isinf(found)).any():
+    if found.dtype.kind == "f" and (infinite := np.isinf(found)).any():
         first = int(np.flatnonzero(infinite.reshape(len(found), -1).any(axis=1))[0])
         raise ArgumentError(
             f"`{argument}` holds {int(infinite.sum()):,} infinite value{'s' if infinite.sum() > 1 else ''}, "
@@ -84,6 +108,64 @@ def labels_of(values: object, argument: str) -> Labels:
     return Labels(codes.fill_null(-1).to_numpy(), levels)
 
 
+def _axes(dimensions: Sequence[int]) -> str:
+    if tuple(dimensions) == (1, 2):
+        return "one axis, or two with one row a cluster"
+    return "one axis" if tuple(dimensions) == (1,) else f"{' or '.join(map(str, dimensions))} axes"
+
+
+def complete_codes(values: object, argument: str, size: int) -> NDArray[np.int64]:
+    """Codes of one label a row, none of them missing.
+
+    Raises
+    ------
+    ArgumentError
+        If there are not as many labels as rows, or some are missing.
+    """
+    labels = labels_of(values, argument)
+    if len(labels.codes) != size:
+        raise ArgumentError(
+            f"`{argument}` must have one label a row: expected {size:,}, got {len(labels.codes):,}"
+        )
+    if gaps := int((labels.codes < 0).sum()):
+        raise ArgumentError(f"`{argument}` is missing in {gaps:,} of {size:,} rows; drop these rows first")
+    return labels.codes
+
+
+def drop_missing(
+    arrays: Sequence[NDArray[Any]], names: Sequence[str], missing: Missing
+) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
+    """Which rows are complete in all arrays, and a note on the others.
+
+    Raises
+    ------
+    DataError
+        If some are not and `missing` is `raise`, or none is.
+    ArgumentError
+        If `missing` is neither `raise` nor `omit`.
+    """
+    if missing not in ("raise", "omit"):
+        raise ArgumentError(f"`missing` must be 'raise' or 'omit'; got {missing!r}")
+    complete = np.ones(len(arrays[0]), dtype=bool)
+    for array in arrays:
+        if array.dtype.kind == "f":
+            complete &= ~np.isnan(array).reshape(len(array), -1).any(axis=1)
+    gone = int((~complete).sum())
+    if not gone:
+        return complete, ()
+    where = " or ".join(f"`{name}`" for name in names)
+    if missing == "raise":
+        raise DataError(
+            f"{gone:,} of {len(complete):,} rows have a missing value in {where}; "
+            "drop them with missing='omit'"
+        )
+    if gone == len(complete):
+        raise DataError(f"every row has a missing value in {where}")
+    return complete, (
+        Note("missing", f"{gone:,} of {len(complete):,} rows with a missing value are left out.", "caution"),
+    )
+
+
 def _is_nested(values: object) -> bool:
     if isinstance(values, np.ndarray):
         return values.ndim != 1
@@ -99,6 +181,15 @@ def _matrix(values: object, argument: str) -> Array:
         raise ArgumentError(
             f"`{argument}` must be a matrix of numbers, every row as long as the others ({error})"
         ) from None
+
+
+def _frame(values: object, argument: str) -> Array:
+    frame = to_polars(values).frame
+    try:
+        numbers: Array = frame.select(pl.all().cast(pl.Float64)).to_numpy()
+    except pl.exceptions.PolarsError as error:
+        raise ArgumentTypeError(f"`{argument}` must hold numbers in every column ({error})") from None
+    return numbers
 
 
 def _vector(values: object, argument: str) -> Array:
