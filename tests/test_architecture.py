@@ -35,6 +35,7 @@ ORDER: list[str | tuple[str, ...]] = [
     "estimands",
     "blocks",
     "plan",
+    "tolerances",
     "lattice",
     "_native",
     "schemes",

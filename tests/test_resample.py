@@ -92,7 +92,7 @@ def test_numbers_of_replicates_that_are_refused(value: object, error: type[Excep
 
 
 def test_replicates_that_fit_no_memory_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="GiB"):
+    with pytest.raises(ArgumentError, match="MiB"):
         valid_resamples(10**9, 100)
     assert valid_resamples(9_999, 100) == 9_999
 

@@ -17,6 +17,7 @@ from triagestats.lattice import Law, bootstrap_law, lattice_of
 from triagestats.resample import bootstrap, valid_resamples
 from triagestats.results import Note
 from triagestats.schema import Scheme
+from triagestats.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -334,7 +335,7 @@ def _varies(replicates: Array, estimate: Array) -> NDArray[np.bool_]:
     usable = np.isfinite(replicates)
     largest = np.max(replicates, axis=0, initial=-np.inf, where=usable)
     smallest = np.min(replicates, axis=0, initial=np.inf, where=usable)
-    varies: NDArray[np.bool_] = largest - smallest > intervals.NOISE * np.maximum(np.abs(estimate), 1e-300)
+    varies: NDArray[np.bool_] = largest - smallest > ROUNDING * np.maximum(np.abs(estimate), 1e-300)
     return varies
 
 

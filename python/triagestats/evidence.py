@@ -14,6 +14,7 @@ from triagestats.defaults import Method
 from triagestats.lattice import Law, bootstrap_law, lattice_of
 from triagestats.resample import bootstrap, leave_one_out
 from triagestats.schemes import Clusters, Crossed, Draws, cluster_draws
+from triagestats.tolerances import ROUNDING
 from triagestats.totals import Totals
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def gather_evidence(
 
     estimate = evaluate(totals.sums)
     magnitude = np.concatenate([block.magnitude(totals.sums) for block in blocks])
-    noise = intervals.NOISE * np.maximum(np.abs(estimate), magnitude)
+    noise = ROUNDING * np.maximum(np.abs(estimate), magnitude)
 
     def way(values: Array, *, drop_empty: bool = False) -> _Way:
         without = leave_one_out(lambda rest: evaluate(rest, drop_empty=drop_empty), values)
@@ -287,7 +288,7 @@ def _two_way(
     """
     crossed = first.variance + second.variance - both
     larger = np.maximum(first.variance, second.variance)
-    repaired = crossed <= intervals.NOISE * larger
+    repaired = crossed <= ROUNDING * larger
     variance = np.where(repaired, larger, crossed)
     size = np.minimum(first.size, second.size)
     for alone, other in ((first, second), (second, first)):

@@ -10,9 +10,10 @@ import numpy as np
 
 from triagestats.blocks import Block, Target
 from triagestats.design import Design
-from triagestats.intervals import NOISE, jackknife_t, t_p_value
+from triagestats.intervals import jackknife_t, t_p_value
 from triagestats.matching import Keys, keys_of
 from triagestats.schema import Match
+from triagestats.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,6 +100,6 @@ def _read(given: _Values | None, model: int | None) -> RowReading | None:
     if len(chosen) < 2:
         return None
     deviation = float(chosen.std(ddof=1))
-    if deviation <= NOISE * given.largest:
+    if deviation <= ROUNDING * given.largest:
         deviation = 0.0
     return RowReading(len(chosen), float(chosen.mean()), deviation / len(chosen) ** 0.5)

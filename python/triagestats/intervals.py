@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from triagestats import _native
+from triagestats.tolerances import TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 __all__ = [
-    "NOISE",
-    "TIES",
     "Ends",
     "basic",
     "bca",
@@ -32,12 +31,6 @@ __all__ = [
     "t_p_value",
     "wilson",
 ]
-
-
-TIES: Final = 1e-10
-"""Values tie when they agree to ten significant digits."""
-NOISE: Final = 1e-12
-"""Below this share of the means that it is made of, a difference is rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from triagestats.tolerances import MASS, OFF_LATTICE
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -17,12 +19,8 @@ __all__ = ["Lattice", "Law", "bootstrap_law", "lattice_of", "permutation_law"]
 
 FINEST: Final = 2**16
 """Largest multiple of the step that still counts as lying on a lattice."""
-NOISE: Final = 1e-9
-"""How far a value may lie from its multiple, relative to the largest value: rounding, no more."""
 WORK: Final = 8_000_000
 """Additions that a law may take; beyond, drawing is faster."""
-TIE: Final = 1e-12
-"""Slack on a probability, for the rounding of a sum of masses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +59,7 @@ class Law:
 
     def interval(self, conf_level: float) -> tuple[float, float]:
         """Ends that leave at most alpha / 2 beyond them on either side; the percentile interval."""
-        tail = (1 - conf_level) / 2 - TIE
+        tail = (1 - conf_level) / 2 - MASS
         below = np.cumsum(self.mass)
         above = np.cumsum(self.mass[::-1])
         low = int(np.searchsorted(below, tail))
@@ -98,7 +96,7 @@ def lattice_of(values: Array) -> Lattice | None:
     sizes = np.unique(np.abs(values[np.isfinite(values)]))
     if len(sizes) == 0 or not np.isfinite(values).all():
         return None
-    noise = NOISE * float(sizes[-1])
+    noise = OFF_LATTICE * float(sizes[-1])
     step = 0.0
     for size in sizes[sizes > noise].tolist():
         step = _common(step, size, noise)

@@ -12,10 +12,10 @@ import numpy as np
 
 from triagestats import _native
 from triagestats.blocks import Block
-from triagestats.intervals import NOISE, TIES
 from triagestats.lattice import lattice_of, permutation_law
 from triagestats.resample import chunks
 from triagestats.results import Alternative
+from triagestats.tolerances import ROUNDING, TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,7 +128,7 @@ def block_tests(
     if not 2 <= n_labels <= MOST_LABELS:
         return (None,) * len(block.groups)
     data = _Scores.of(block, totals)
-    noise = NOISE * block.magnitude(totals.sum(axis=0))
+    noise = ROUNDING * block.magnitude(totals.sum(axis=0))
     orders = math.factorial(n_labels)
     results: list[Permuted | None] = []
     drawn: Array | None = None
@@ -206,7 +206,7 @@ def max_t(
     )
     observed = np.concatenate([part.observed for part in parts])
     sums = totals.sum(axis=0)
-    noise = NOISE * np.concatenate([block.magnitude(sums) for block in blocks])
+    noise = ROUNDING * np.concatenate([block.magnitude(sums) for block in blocks])
     free = np.concatenate([np.full(len(block.groups), _centered(block)) for block in blocks])
     center = np.array(
         [0.0 if fixed else center_of(column) for fixed, column in zip(free, null.T, strict=True)]
@@ -327,7 +327,7 @@ class _Scores:
             scores=scores,
             back=np.argsort(order),
             weights=sums[block.denominators],
-            differs=np.greater(np.ptp(scores, axis=1), NOISE * np.abs(scores).max(axis=(0, 1))),
+            differs=np.greater(np.ptp(scores, axis=1), ROUNDING * np.abs(scores).max(axis=(0, 1))),
             observed=block.evaluate(sums),
         )
 

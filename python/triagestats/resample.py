@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["bootstrap", "chunks", "leave_one_out", "thread_count", "valid_resamples", "valid_seed"]
 
-_CHUNK_BYTES: Final = 32 * 2**20
-_LIMIT_BYTES: Final = 4 * 2**30
+_CHUNK_BYTES: Final = 8 * 2**20
+_LIMIT_BYTES: Final = 128 * 2**20
+_ALWAYS: Final = 9_999
+"""Replicates that are always kept, however many estimates there are."""
 _MAX_SEED: Final = 2**64
 
 
@@ -59,11 +61,11 @@ def valid_resamples(n_resamples: int, n_estimates: int = 1) -> int:
         raise ArgumentTypeError(f"`n_resamples` must be a whole number; got {n_resamples!r}")
     if n_resamples < 1:
         raise ArgumentError(f"`n_resamples` must be at least 1 (9,999 is usual); got {n_resamples}")
-    most = _LIMIT_BYTES // (8 * max(n_estimates, 1))
+    most = max(_ALWAYS, _LIMIT_BYTES // (8 * max(n_estimates, 1)))
     if n_resamples > most:
         raise ArgumentError(
             f"`n_resamples` is {n_resamples:,}; the replicates of {n_estimates:,} estimates would take more "
-            f"than {_LIMIT_BYTES // 2**30} GiB. Use at most {most:,} (9,999 is usual)"
+            f"than {_LIMIT_BYTES // 2**20} MiB. Use at most {most:,} (9,999 is usual)"
         )
     return int(n_resamples)
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from triagestats import _native
-from triagestats.intervals import NOISE
 from triagestats.lattice import Lattice, Law, lattice_of
 from triagestats.permutation import Permuted, at_least, center_of, oriented, tail
 from triagestats.resample import chunks
 from triagestats.results import Alternative
+from triagestats.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +101,7 @@ def subset_test(
     )
     null = np.concatenate([of_sums(part) for part in sums])
     center_at = center_of(null)
-    noise = NOISE * float(np.abs(whole[0] / whole[1]) + np.abs(totals[:, 0] / totals[:, 1]).max())
+    noise = ROUNDING * float(np.abs(whole[0] / whole[1]) + np.abs(totals[:, 0] / totals[:, 1]).max())
     extremes = oriented(null - center_at, alternative)
     distance_at = float(oriented(np.asarray(observed - center_at), alternative))
     b = at_least(extremes, distance_at, noise)
