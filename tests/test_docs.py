@@ -6,6 +6,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +42,10 @@ def test_the_parameters_of_analyze_are_documented() -> None:
         if line and not line.startswith((" ", "-")):
             names |= {name.strip() for name in line.split(",")}
     assert names == set(inspect.signature(ts.analyze).parameters)
+
+
+def test_the_code_of_the_readme_runs() -> None:
+    readme = Path(__file__).parents[1] / "README.md"
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) > 3
+    exec(compile("\n".join(blocks), str(readme), "exec"), {})  # each block goes on from the one before

@@ -13,7 +13,7 @@ from triagestats.defaults import Method
 from triagestats.errors import ArgumentError, DesignError
 from triagestats.estimates import JACKKNIFED, Estimates, readable
 from triagestats.evidence import Evidence, studentised
-from triagestats.lattice import Law, bootstrap_law, lattice_of
+from triagestats.lattice import FINEST, Law, bootstrap_law, lattice_of
 from triagestats.resample import bootstrap, valid_resamples
 from triagestats.results import Note
 from triagestats.schema import Scheme
@@ -41,7 +41,9 @@ NESTED: Final = Note(
     "nested",
     "Repetition noise counts twice, in the data and in the draws: intervals are wider than by cluster.",
 )
-_EAGER: Final = 250_000
+_GLANCE: Final = 64
+"""Rows that are looked at before all of them are."""
+_EAGER: Final = 10_000
 """Numbers up to which the jackknife is made though no interval asks for it yet."""
 
 
@@ -321,29 +323,46 @@ def _jackknife(evaluate: Callable[[Array], Array], sample: Sample) -> tuple[Arra
 
 def _laws(sample: Sample, n_estimates: int) -> tuple[Law | None, ...]:
     """Exact laws of the means that are sums of lattice values."""
-    if sample.cells is None or sample.scheme != "cluster":
+    cells = sample.cells
+    if cells is None or sample.scheme != "cluster" or sample.n_clusters > FINEST:
         return (None,) * n_estimates
-    laws: list[Law | None] = []
-    for column in sample.cells.T:
-        lattice = lattice_of(column / sample.n_clusters)
-        laws.append(None if lattice is None else bootstrap_law(lattice, sample.n_clusters))
-    return tuple(laws)
+    return tuple(_law(column, sample.n_clusters) for column in cells.T)
+
+
+def _law(column: NDArray[Any], size: int) -> Law | None:
+    """The exact law of one mean; None where its values lie on no lattice, or it would be too long."""
+    if column.dtype.kind in "iu" and (int(column.max()) - int(column.min())) * size > FINEST:
+        return None
+    if lattice_of(column[:_GLANCE].astype(np.float64)) is None:  # a part off any lattice settles it
+        return None
+    lattice = lattice_of(column / size)
+    return None if lattice is None else bootstrap_law(lattice, size)
 
 
 def _varies(replicates: Array, estimate: Array) -> NDArray[np.bool_]:
     """Whether the replicates of each estimate differ by more than rounding."""
-    usable = np.isfinite(replicates)
-    largest = np.max(replicates, axis=0, initial=-np.inf, where=usable)
-    smallest = np.min(replicates, axis=0, initial=np.inf, where=usable)
-    varies: NDArray[np.bool_] = largest - smallest > ROUNDING * np.maximum(np.abs(estimate), 1e-300)
+    least = ROUNDING * np.maximum(np.abs(estimate), 1e-300)
+    varies: NDArray[np.bool_] = _spread(replicates[:_GLANCE]) > least
+    still = np.flatnonzero(~varies)
+    varies[still] = _spread(replicates[:, still]) > least[still]
     return varies
+
+
+def _spread(values: Array) -> Array:
+    """Largest minus smallest finite value of each column; -inf without any."""
+    usable = np.isfinite(values)
+    spread: Array = np.max(values, axis=0, initial=-np.inf, where=usable) - np.min(
+        values, axis=0, initial=np.inf, where=usable
+    )
+    return spread
 
 
 def _binomial(sample: Sample, statistic: Statistic | None) -> int:
     """The number of 0/1 rows, where the estimates are their plain means."""
-    if statistic is not None or sample.scheme not in ("cluster", "stratified") or sample.cells is None:
+    cells = sample.cells
+    if statistic is not None or sample.scheme not in ("cluster", "stratified") or cells is None:
         return 0
-    return sample.n_clusters if bool(np.isin(sample.cells, (0, 1)).all()) else 0
+    return sample.n_clusters if bool(((cells == 0) | (cells == 1)).all()) else 0
 
 
 def _names(statistic: Statistic | None, n_estimates: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -84,6 +84,10 @@ class Estimates:
     n_resamples: int
     seed: int
     notes: tuple[Note, ...] = ()
+    _read: intervals.Ends = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_read", self._ends())
 
     @property
     def estimate(self) -> Array:
@@ -105,12 +109,12 @@ class Estimates:
     @property
     def conf_low(self) -> Array:
         """Lower ends, shape (E,)."""
-        return self._ends().low
+        return self._read.low
 
     @property
     def conf_high(self) -> Array:
         """Upper ends, shape (E,)."""
-        return self._ends().high
+        return self._read.high
 
     def with_level(self, conf_level: float) -> Estimates:
         """The same replicates at another level.
@@ -146,7 +150,7 @@ class Estimates:
 
     def tidy(self) -> pl.DataFrame:
         """One row an estimate, with the columns of the glossary."""
-        ends, errors = self._ends(), self.std_error
+        ends, errors = self._read, self.std_error
         rows = []
         for e, identity in enumerate(self.identity):
             status, reason = self._status(e, float(ends.low[e]))

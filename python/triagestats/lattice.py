@@ -19,8 +19,8 @@ __all__ = ["Lattice", "Law", "bootstrap_law", "lattice_of", "permutation_law"]
 
 FINEST: Final = 2**16
 """Largest multiple of the step that still counts as lying on a lattice."""
-WORK: Final = 8_000_000
-"""Additions that a law may take; beyond, drawing is faster."""
+WORK: Final = 20_000_000
+"""Multiplications that a law may take; beyond, drawing is faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,19 +158,23 @@ def permutation_law(moves: Lattice) -> Law | None:
     """
     lows = moves.multiples.min(axis=1)
     shifts, counts = np.unique(np.sort(moves.multiples - lows[:, None], axis=1), axis=0, return_counts=True)
-    length = 1 + int(np.dot(shifts.max(axis=1), counts))
-    if length * int(counts.sum()) > WORK:
+    widths = shifts.max(axis=1) * counts + 1
+    if float(np.dot(np.cumsum(widths, dtype=np.float64), widths)) > WORK:
         return None
-    n_moves = moves.multiples.shape[1]
-    mass = np.zeros(length)
-    mass[0] = 1.0
-    reach = 1
+    mass = np.ones(1)
     for row, times in zip(shifts, counts, strict=True):
-        places, weights = np.unique(row, return_counts=True)
-        for _ in range(int(times)):
-            old = mass[:reach].copy()
-            reach += int(places[-1])
-            mass[:reach] = 0.0
-            for place, weight in zip(places.tolist(), weights.tolist(), strict=True):
-                mass[place : place + len(old)] += old * (weight / n_moves)
+        step = np.bincount(row) / len(row)
+        mass = np.convolve(mass, _power(step, int(times)))
     return Law(int(lows.sum()), mass, moves.step)
+
+
+def _power(polynomial: Array, times: int) -> Array:
+    """A polynomial with positive coefficients to a power, by squaring; no digit cancels."""
+    result = np.ones(1)
+    while times:
+        if times & 1:
+            result = np.convolve(result, polynomial)
+        times >>= 1
+        if times:
+            polynomial = np.convolve(polynomial, polynomial)
+    return result

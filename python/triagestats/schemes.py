@@ -241,7 +241,10 @@ def _kinds(whole: NDArray[np.int64]) -> Collapsed | None:
     if float(np.prod(span.astype(np.float64))) > MOST_KINDS:
         return None
     strides = np.concatenate([np.cumprod(span[::-1])[::-1][1:], [1]])
-    table = np.bincount((whole - low) @ strides)
+    key = np.zeros(len(whole), dtype=np.int64)
+    for column, least, stride in zip(whole.T, low, strides, strict=True):
+        key += (column - least) * stride
+    table = np.bincount(key)
     present = np.flatnonzero(table)
     if len(present) * COLLAPSE_SHARE > len(whole):
         return None

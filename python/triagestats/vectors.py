@@ -73,6 +73,8 @@ def numbers_of(
         values = np.ma.filled(values.astype(np.float64), np.nan)
     if keep_integers and isinstance(values, np.ndarray) and values.dtype.kind in "iub":
         found: NDArray[Any] = values.astype(np.int16) if values.dtype.kind == "b" else values
+    elif isinstance(values, np.ndarray) and values.dtype.kind in "iubf":
+        found = values.astype(np.float64)
     elif hasattr(values, "columns"):
         found = _frame(values, argument)
     else:
@@ -100,6 +102,9 @@ def labels_of(values: object, argument: str) -> Labels:
     ArgumentError
         If no text stands for its values.
     """
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+        unique, places = np.unique(values, return_inverse=True)
+        return Labels(places.astype(np.int64), tuple(map(str, unique.tolist())))
     series = _series(values, argument)
     levels, _ = ordered_levels(series)
     text = as_text(series, argument)
