@@ -157,9 +157,16 @@ def permutation_law(moves: Lattice) -> Law | None:
         its A relabellings; sign flips have A = 2.
     """
     lows = moves.multiples.min(axis=1)
-    shifts, counts = np.unique(np.sort(moves.multiples - lows[:, None], axis=1), axis=0, return_counts=True)
-    widths = shifts.max(axis=1) * counts + 1
-    if float(np.dot(np.cumsum(widths, dtype=np.float64), widths)) > WORK:
+    if moves.multiples.shape[1] == 2:  # a row is known by its width
+        widths = np.abs(moves.multiples[:, 1] - moves.multiples[:, 0])
+        table = np.bincount(widths)
+        present = np.flatnonzero(table)
+        shifts, counts = np.stack([np.zeros_like(present), present], axis=1), table[present]
+    else:
+        rows = np.sort(moves.multiples - lows[:, None], axis=1)
+        shifts, counts = np.unique(rows, axis=0, return_counts=True)
+    lengths = shifts.max(axis=1) * counts + 1
+    if float(np.dot(np.cumsum(lengths, dtype=np.float64), lengths)) > WORK:
         return None
     mass = np.ones(1)
     for row, times in zip(shifts, counts, strict=True):
