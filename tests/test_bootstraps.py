@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,9 @@ import pytest
 from scipy import stats
 
 import triagestats as ts
-from triagestats import _native, schemes
+from triagestats import _native, progress, schemes
+from triagestats.defaults import OF_SCHEME
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError, DesignError
-from triagestats.estimates import INTERVALS
 
 EXACT = 1e-12  # sums of a few dozen doubles in another order
 MONTE_CARLO = 0.02  # of a standard error, 99,999 replicates: five standard errors of a standard deviation
@@ -107,7 +109,7 @@ def test_multiplicities_serve_statistics_that_are_no_function_of_means() -> None
     assert fit.with_interval("bca").tidy()["status"][0] == "undefined"
 
 
-@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("interval", OF_SCHEME["cluster"])
 def test_every_interval_holds_the_estimate_and_grows_with_the_level(interval: Any) -> None:
     fit = ts.bootstrap(NORMAL, gap, interval=interval, n_resamples=1_999)
     wide = fit.with_level(0.99)
@@ -336,3 +338,139 @@ def test_results_travel() -> None:
         pl.DataFrame(NORMAL).to_pandas(),
     ):
         assert ts.bootstrap(frame, gap, n_resamples=99).replicates.tobytes() == fit.replicates.tobytes()
+
+
+def test_the_stratified_jackknife_stays_within_strata() -> None:
+    x = np.concatenate([RNG.normal(0, 1, 20), RNG.normal(10, 2, 30)])
+    strata = [0] * 20 + [1] * 30
+    fit = ts.bootstrap(x, scheme="stratified", strata=strata, interval="jackknife-t", n_resamples=99)
+    variance = (20**2 * x[:20].var(ddof=1) / 20 + 30**2 * x[20:].var(ddof=1) / 30) / 50**2
+    assert fit.std_error[0] == pytest.approx(math.sqrt(variance), rel=1e-9)
+    assert fit.evidence.df[0] == 48
+    bca = ts.bootstrap(x, scheme="stratified", strata=strata, interval="bca", n_resamples=9_999)
+    percentile = bca.with_interval("percentile")
+    assert bca.conf_low[0] == pytest.approx(percentile.conf_low[0], abs=0.3 * bca.std_error[0])
+
+
+def test_one_stratum_is_no_stratum() -> None:
+    plain, one = (
+        ts.bootstrap(NORMAL, gap, interval="bca", n_resamples=999, **options)
+        for options in ({}, {"scheme": "stratified", "strata": [7] * 40})
+    )
+    assert plain.conf_low == pytest.approx(one.conf_low, rel=1e-12)
+    with pytest.raises(DesignError, match="2 strata have one cluster"):
+        ts.bootstrap(NORMAL, scheme="stratified", strata=[1, 2] + [3] * 38)
+
+
+def test_bootstrap_t_of_a_ratio_takes_each_replicates_own_error() -> None:
+    sizes = RNG.integers(1, 9, size=15)
+    clusters = np.repeat(np.arange(15), sizes)
+    x = RNG.gamma(1.0, size=len(clusters)) + 0.3 * clusters
+    fit = ts.cluster_bootstrap(x, clusters, interval="bootstrap-t", n_resamples=199, seed=6)
+    sums = np.stack([np.bincount(clusters, weights=x), sizes], axis=1)
+    pivots = []
+    for counts in _native.bootstrap_counts(15, 199, 6):
+        drawn = np.repeat(sums, counts, axis=0)
+        without = (drawn[:, 0].sum() - drawn[:, 0]) / (drawn[:, 1].sum() - drawn[:, 1])
+        error = math.sqrt(14 / 15 * ((without - without.mean()) ** 2).sum())
+        pivots.append((drawn[:, 0].sum() / drawn[:, 1].sum() - fit.estimate[0]) / error)
+    low, high = np.quantile(pivots, [0.025, 0.975], method="weibull")
+    assert fit.conf_low[0] == pytest.approx(fit.estimate[0] - high * fit.std_error[0], rel=1e-9)
+    assert fit.conf_high[0] == pytest.approx(fit.estimate[0] - low * fit.std_error[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "interval"),
+    [
+        ("stratified", "bootstrap-t"),
+        ("bayesian", "bca"),
+        ("nested", "jackknife-t"),
+        ("crossed", "bca"),
+        ("crossed", "max-t"),
+    ],
+)
+def test_a_scheme_refuses_intervals_that_it_does_not_have(scheme: Any, interval: Any) -> None:
+    options = {"strata": "scenario"} if scheme == "stratified" else {}
+    with pytest.raises(ArgumentError, match=f"`interval` '{interval}' does not go with scheme='{scheme}'"):
+        ts.bootstrap(ts.demo_table(), scheme=scheme, interval=interval, **options)
+
+
+def test_a_table_is_asked_for_what_was_named_and_no_more() -> None:
+    fit = ts.bootstrap(ts.demo_table(), [ts.Difference("free_text", "letter")], n_resamples=99)
+    assert set(fit.tidy()["contrast"]) == {"free_text - letter"}
+
+
+def test_shares_of_zero_and_one_have_a_width_everywhere() -> None:
+    clustered = ts.cluster_bootstrap([0] * 6, list("aabcde"), n_resamples=99).tidy().row(0, named=True)
+    assert (clustered["conf_low"], clustered["conf_high"]) == pytest.approx(
+        (0.0, 3.8415 / (5 + 3.8415)), rel=1e-4
+    )
+    pairs = ts.paired_bootstrap([1] * 12, [0, 1] * 6, n_resamples=99).tidy()
+    assert pairs["conf_low"][0] < 1 == pairs["conf_high"][0]
+    frame = {"scenario": list("abcdefgh"), "condition": ["p"] * 8, "score": [1] * 8}
+    frame = {key: value * 2 for key, value in frame.items()} | {"condition": ["p"] * 8 + ["q"] * 8}
+    row = ts.bootstrap(ts.ResponseTable(frame), [ts.Mean("p")], n_resamples=99).tidy().row(0, named=True)
+    assert row["conf_low"] < 1 == row["conf_high"]
+
+
+def test_rounding_is_no_variation() -> None:
+    fit = ts.paired_bootstrap([0.1 + 0.2, 0.7, 0.3] * 5, [0.3, 0.7, 0.3] * 5, n_resamples=99)
+    assert fit.tidy()["status"].to_list()[2] == "degenerate"
+    constant = ts.bootstrap([0.1] * 9, interval="normal", n_resamples=99).tidy().row(0, named=True)
+    assert (constant["conf_low"], constant["std_error"], constant["status"]) == (None, None, "degenerate")
+
+
+def test_pairs_are_read_exactly() -> None:
+    fit = ts.paired_bootstrap(BINARY[:, 0], BINARY[:, 1], n_resamples=99)
+    assert all(method.endswith("exact") for method in fit.tidy()["method"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ts.bootstrap(NORMAL, match="row"), "`match` can be given only with a ResponseTable"),
+        (lambda: ts.bootstrap(ts.demo_table(), smooth=False), "`smooth` can be given only with an array"),
+        (
+            lambda: ts.bootstrap(np.ones((4, 2, 3)), gap, scheme="nested", of="multiplicities"),
+            "does not go with",
+        ),
+        (
+            lambda: ts.bootstrap(np.ones((4, 2, 3)), scheme="nested", missing="bogus"),
+            "`missing` must be one of",
+        ),
+        (lambda: ts.bootstrap(np.ones((4, 3)), scheme="crossed", missing="omit"), "would drop a whole row"),
+        (lambda: ts.bootstrap(NORMAL, lambda _: "text"), "`statistic` must return numbers"),
+        (lambda: ts.bootstrap(NORMAL, lambda m: m[..., :0]), "`statistic` must be vectorised"),
+        (lambda: ts.bootstrap(NORMAL, interval="kg2"), "`interval` must be one of"),
+    ],
+)
+def test_nothing_is_ignored_in_silence(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call()
+
+
+def test_whole_numbers_too_large_for_exact_sums_are_floats() -> None:
+    for values in (np.array([2**63, 1, 5], dtype=np.uint64), np.array([2**62, 1, 5])):
+        fit = ts.bootstrap(values, n_resamples=99)
+        assert fit.estimate[0] == pytest.approx(float(values.astype(float).mean()))
+
+
+def test_undefined_replicates_are_counted() -> None:
+    fit = ts.bootstrap([0.0, 0, 0, 0, 1, 1], lambda m: 1 / m, n_resamples=999)
+    row = fit.tidy().row(0, named=True)
+    lost = int((~np.isfinite(fit.replicates)).sum())
+    assert lost > 0
+    assert f"{lost:,} replicates are undefined and left out" in row["reason"]
+
+
+def test_a_bar_appears_on_a_terminal_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    shown.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    ts.bootstrap(NORMAL, gap, n_resamples=400)
+    assert "resampling" in shown.getvalue()
+    quiet = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", quiet)
+    ts.bootstrap(NORMAL, gap, n_resamples=400)
+    assert not quiet.getvalue()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +18,32 @@ from hypothesis import strategies as st
 import triagestats as ts
 from triagestats.lattice import (
     FINEST,
+    SQUARED,
     Lattice,
+    Law,
     bootstrap_law,
     lattice_of,
     permutation_law,
+    tail,
 )
 
 ROUNDING = 1e-12  # sums of a few hundred products of doubles
 DRAWS = 40_000
 MONTE_CARLO = 5 / np.sqrt(DRAWS)  # five standard errors of a share, at its largest
+
+
+def places_of(law: Law) -> np.ndarray:
+    return np.arange(law.start, law.start + len(law.mass))
+
+
+def std_of(law: Law) -> float:
+    places = places_of(law) * law.step
+    mean = (places * law.mass).sum()
+    return float(np.sqrt(((places - mean) ** 2 * law.mass).sum()))
+
+
+def two_sided(law: Law, multiple: int) -> float:
+    return tail(law.mass, np.abs(places_of(law)), abs(multiple))[0]
 
 
 @given(
@@ -64,7 +83,7 @@ def test_bootstrap_law_equals_enumeration() -> None:
     for place, mass in enumerate(law.mass):
         value = (law.start + place) * law.step
         assert mass == pytest.approx((np.abs(sums - value) < ROUNDING).mean(), abs=ROUNDING)
-    assert law.std == pytest.approx(sums.std(), rel=ROUNDING)
+    assert std_of(law) == pytest.approx(sums.std(), rel=ROUNDING)
     low, high = law.interval(0.8)
     assert low == pytest.approx(np.quantile(sums, 0.1, method="inverted_cdf"))
     assert high == pytest.approx(-np.quantile(-sums, 0.1, method="inverted_cdf"))
@@ -78,7 +97,7 @@ def test_bootstrap_law_of_the_oracle(shared: Callable[[str], Path]) -> None:
     assert lattice is not None
     law = bootstrap_law(lattice, 4)
     assert law is not None
-    assert law.std == pytest.approx(fixture["expected"]["exact_boot_se_population"], rel=1e-10)
+    assert std_of(law) == pytest.approx(fixture["expected"]["exact_boot_se_population"], rel=1e-10)
     at_most = np.cumsum(law.mass)[int(lattice.multiples.sum()) - law.start]
     assert at_most == pytest.approx(fixture["expected"]["p_le_t0"], abs=ROUNDING)
 
@@ -93,7 +112,30 @@ def test_permutation_law_equals_enumeration(seed: int) -> None:
     for multiple in (0, 1, 4, 15):
         expected = (np.abs(sums) >= multiple).mean()
         if expected > 0:
-            assert law.tails(multiple) == pytest.approx(expected, rel=ROUNDING)
+            assert two_sided(law, multiple) == pytest.approx(expected, rel=ROUNDING)
+
+
+def test_flips_of_any_widths_equal_enumeration() -> None:
+    """Some widths come more often than they are wide, and some do not."""
+    for widths in ([3, 3, 3, 2, 2, 5, 1, 0, 7, 7], [2, 2, 2, 2, 2], [0, 0], [1, 1, 4, 4, 4, 4, 4]):
+        moves = np.stack([widths, np.negative(widths)], axis=1)
+        law = permutation_law(Lattice(moves, 1.0))
+        assert law is not None
+        sums = np.array([sum(choice) for choice in itertools.product(*moves)])
+        assert law.mass.tolist() == [(sums == place).mean() for place in places_of(law)]
+
+
+@pytest.mark.parametrize("n", [SQUARED, SQUARED + 1, SQUARED + 2, 5_000])
+def test_equal_flips_are_binomial(n: int) -> None:
+    law = permutation_law(Lattice(np.array([[1, -1]] * n), 1.0))
+    assert law is not None
+    assert not law.mass[1::2].any()
+    chances = law.mass[::2]
+    assert len(chances) == n + 1
+    for k in range(n // 2 - 12 * int(n**0.5) // 2, n // 2 + 1, 11):
+        expected = float(Fraction(math.comb(n, k), 2**n))
+        assert chances[k] == pytest.approx(expected, rel=1e-10)  # as documented
+        assert chances[n - k] == chances[k]
 
 
 def test_laws_agree_with_draws() -> None:
@@ -115,7 +157,7 @@ def test_laws_agree_with_draws() -> None:
     signs = rng.choice([-1, 1], size=(DRAWS, 30))
     observed = int(lattice.multiples.sum())
     share = (np.abs(signs @ lattice.multiples) >= abs(observed)).mean()
-    assert flips.tails(observed) == pytest.approx(share, abs=MONTE_CARLO)
+    assert two_sided(flips, observed) == pytest.approx(share, abs=MONTE_CARLO)
 
 
 def test_long_laws_are_declined() -> None:

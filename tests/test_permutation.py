@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from triagestats.blocks import Block, Target
 from triagestats.estimands import AnchoringGap, Difference, Estimand, Function, Gap, Mean
-from triagestats.permutation import Permuted, block_tests
+from triagestats.permutation import Permuted, block_tests, max_t
 
 Array = np.ndarray
 
@@ -296,3 +297,108 @@ def test_undefined_arrangements_do_not_spoil_the_others() -> None:
         values.append(a / b if b else math.inf)
     center = np.mean([x for x in values if x < math.inf])
     assert found.p_value == np.mean([abs(x - center) >= abs(values[0] - center) - 1e-9 for x in values])
+
+
+# Drawn arrangements about a center that is known by symmetry, or estimated.
+
+ONE_SIDE = 4  # standard errors; missed by chance once in 30,000 seeds
+
+
+def drawn_error(p_value: float, n_resamples: int) -> float:
+    return math.sqrt(p_value * (1 - p_value) / n_resamples)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: v[..., 0] - v[..., 1],
+        lambda v: 3 + v[..., 0],
+        lambda v: (v[..., 0] - v[..., 1]) ** 3,
+        lambda v: np.log((v[..., 0] + 1) / (v[..., 1] + 1)),
+    ],
+)
+def test_a_center_known_by_symmetry_keeps_ties(function: Callable[[Array], Array]) -> None:
+    scores = np.random.default_rng(14).integers(0, 2, size=(22, 1, 2)).astype(float)
+    block = block_of(Function(function, [Mean("a"), Mean("b")], null=0.0))
+    totals = totals_of(scores)
+    exact = pooled(block, totals, n_resamples=2**15)
+    n = 300
+    assert exact.way == "enumeration"
+    assert exact.p_value < 0.9
+    drawn = [pooled(block, totals, n_resamples=n, seed=seed) for seed in range(100)]
+    assert {found.way for found in drawn} == {"drawn"}
+    errors = [found.p_value - exact.p_value for found in drawn]
+    error = drawn_error(exact.p_value, n)
+    assert max(np.abs(errors)) < ONE_SIDE * error + 1 / n
+    assert abs(np.mean(errors)) < ONE_SIDE * error / 10 + 1 / n
+
+
+def lopsided(v: Array) -> Array:
+    result: Array = v[..., 0] - v[..., 1] + 0.5 * v[..., 0] * v[..., 1]
+    return result
+
+
+def test_an_estimated_center_loses_no_tie() -> None:
+    """Three labels of 0/1 scores: the mean over arrangements is not known by symmetry."""
+    scores = np.random.default_rng(6).integers(0, 2, size=(6, 1, 3)).astype(float)
+    first = Function(lambda v: v[..., 0] - v[..., 1], [Mean(x) for x in "abc"], null=0.0)
+    two = np.random.default_rng(12).integers(0, 2, size=(16, 1, 2)).astype(float)
+    product = Function(lopsided, [Mean("a"), Mean("b")], null=0.0)
+    for estimand, data, n in ((first, scores, 900), (product, two, 100)):
+        block, totals = block_of(estimand), totals_of(data)
+        exact = pooled(block, totals, n_resamples=50_000)
+        assert exact.way == "enumeration"
+        assert exact.p_value < 0.9
+        for seed in range(60):
+            found = pooled(block, totals, n_resamples=n, seed=seed)
+            assert found.way == "drawn"
+            assert found.p_value > exact.p_value - ONE_SIDE * drawn_error(exact.p_value, n)
+            family = max_t([block], totals, n_resamples=n, seed=seed)
+            assert family.p_adjusted[0] == pytest.approx(found.p_value, abs=EXACT)  # a family of one
+
+
+def test_a_family_about_estimated_centers_loses_no_tie() -> None:
+    """Drawn max-T against that of all arrangements, for two models with ties."""
+    scores = np.random.default_rng(14).integers(0, 2, size=(5, 2, 3)).astype(float)
+    spread = Function(
+        lambda v: v.max(axis=-1) - v.min(axis=-1) - v[..., 0] / 3, [Mean(x) for x in "abc"], null=0.0
+    )
+    block, totals = block_of(spread, 2), totals_of(scores)
+    exact = max_t([block], totals, n_resamples=6**5, seed=1)
+    assert exact.exact
+    n = 2_000
+    for seed in range(40):
+        found = max_t([block], totals, n_resamples=n, seed=seed)
+        assert not found.exact
+        below = exact.p_adjusted - found.p_adjusted
+        assert (below < [ONE_SIDE * drawn_error(p, n) + 1 / n for p in exact.p_adjusted]).all()
+
+
+def test_a_continuous_statistic_about_an_estimated_center_has_no_bias() -> None:
+    scores = np.random.default_rng(13).random((13, 1, 2))
+    block, totals = block_of(Function(lopsided, [Mean("a"), Mean("b")], null=0.0)), totals_of(scores)
+    exact = pooled(block, totals)
+    assert exact.way == "enumeration"
+    n = 500
+    errors = [pooled(block, totals, n_resamples=n, seed=s).p_value - exact.p_value for s in range(100)]
+    # The mean of 100; the error of the center adds to that of a share, and draws repeat among 8,192.
+    assert abs(np.mean(errors)) < ONE_SIDE * 2 * drawn_error(exact.p_value, n) / 10 + 1 / n
+
+
+def test_rounding_of_models_that_cancel_lies_on_no_lattice() -> None:
+    """.3 - .2 and 0 - .1 sum to -1e-17 in floats: one arrangement in effect, p = 1 however it is found."""
+    block, totals = block_of(Difference("a", "b"), 2), totals_of(np.array([[[0.3, 0.2], [0.0, 0.1]]] * 3))
+    for n_resamples in (1, 99):
+        found = block_tests(block, totals, n_resamples=n_resamples, seed=1, alternative="less")[0]
+        assert found is not None
+        assert found.p_value == 1.0
+
+
+def test_many_pairs_are_exact() -> None:
+    """Sign flips of 0/1 pairs are the binomial test, however many there are."""
+    d = np.repeat([1.0, -1.0, 0.0], [5_200, 4_800, 10_000])
+    found = pooled(*paired(d))
+    assert found.way == "convolution"
+    assert found.p_value == pytest.approx(2 * binom.sf(5_199, 10_000, 0.5), rel=1e-9)
+    assert 0 < pooled(*paired(np.ones(5_000))).p_value < 1e-300
+    assert "n_moving=10000" in repr(found)

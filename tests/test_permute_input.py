@@ -72,7 +72,7 @@ def test_rows_with_gaps_are_left_out_on_request(gap: object) -> None:
     expected = ts.permutation_test([1, 0, 1], [0, 0, 0], clusters=["x", "y", "z"])
     assert (found.p_value, found.estimate, found.n) == (expected.p_value, expected.estimate, 3)
     assert (found.details["n_missing"], found.tidy()["n_missing"][0]) == (3, 3)
-    assert str(found.notes[0]) == "3 of 6 rows with a missing value or label are left out."
+    assert str(found.notes[0]) == "3 of 6 rows with a missing value are left out."
     groups = ts.permutation_test([1, 2, 3, gap, 5], groups=["x", "y", None, "x", "y"], missing="omit")
     assert groups.n == 3
     assert ts.permutation_test([[1, 0], [1, None], [1, 0]], missing="omit").n == 2
@@ -134,14 +134,11 @@ LINES = {
     ),
     "missing": (
         lambda: ts.permutation_test([1, None, math.nan], [1, 2, 3]),
-        (
-            "DataError: 2 of 3 rows have a missing value or label, the first is row 1 (from 0); fill them "
-            "in, or leave these rows out with missing='omit'"
-        ),
+        ("DataError: 2 of 3 rows have a missing value in `a` or `b`; drop them with missing='omit'"),
     ),
     "all missing": (
         lambda: ts.permutation_test([None, None], [1, 2], missing="omit"),
-        "DataError: all 2 rows have a missing value or label; nothing is left to test",
+        "DataError: every row has a missing value in `a` or `b`",
     ),
     "infinite": (
         lambda: ts.permutation_test([1, math.inf], [1, 2], missing="omit"),

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from triagestats import intervals, schemes
-from triagestats.defaults import Method
+from triagestats.defaults import OF_SCHEME, Method
 from triagestats.errors import ArgumentError, DesignError
 from triagestats.estimates import JACKKNIFED, Estimates, readable
-from triagestats.evidence import Evidence, studentised
+from triagestats.evidence import Evidence
 from triagestats.lattice import FINEST, Law, bootstrap_law, lattice_of
-from triagestats.resample import bootstrap, valid_resamples
+from triagestats.resample import bootstrap, totals_without, valid_resamples
 from triagestats.results import Note
 from triagestats.schema import Scheme
+from triagestats.studentise import studentised
 from triagestats.tolerances import ROUNDING
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
     "multiplicity_sample",
     "nested_sample",
     "ratio_sample",
+    "stratum_codes",
 ]
 
 NESTED: Final = Note(
@@ -64,8 +66,13 @@ class Sample:
     without
         The means without each cluster, made when needed: one array (G, K) for each way to cut the
         sample into clusters (two crossed classifications have three: each, and their cells).
-    totals
-        Totals by cluster for studentising, shape (G, K'); None where that does not apply.
+    studentised
+        Totals by cluster (G, K') and how sums of any number of them become means, for bootstrap-t; None
+        where that does not apply.
+    strata
+        Stratum codes of the clusters, shape (G,).
+    binary
+        Which of the K means are of values 0 and 1.
     cells
         Cluster values whose sum over draws is each mean, shape (G, K); None where a mean is no such sum.
     n_rows
@@ -77,28 +84,67 @@ class Sample:
     means: Callable[[Array], Array]
     observed: Array
     without: Callable[[], tuple[Array, ...]]
-    totals: Array | None
     cells: NDArray[Any] | None
     n_clusters: int
     n_rows: int
+    studentised: tuple[Array, Callable[[Array], Array]] | None = None
+    strata: NDArray[np.uint32] | None = None
+    binary: NDArray[np.bool_] | None = None
     notes: tuple[Note, ...] = ()
 
 
 def cluster_sample(values: NDArray[Any], strata: NDArray[np.int64] | None = None) -> Sample:
-    """Rows of (G, K) as clusters, drawn within strata where there are some."""
+    """Rows of (G, K) as clusters, drawn within strata where there are some.
+
+    Raises
+    ------
+    DesignError
+        If there are fewer than two clusters, or a stratum has one alone.
+    """
     size = _enough(len(values))
-    codes = None if strata is None else np.unique(strata, return_inverse=True)[1].astype(np.uint32)
+    codes = None if strata is None else stratum_codes(strata)
+    counted = np.concatenate([values, np.ones((size, 1), dtype=values.dtype)], axis=1)
     return Sample(
         scheme="cluster" if strata is None else "stratified",
         draws=schemes.cluster_draws(values, codes),
         means=lambda totals: totals / size,
         observed=values.sum(axis=0) / size,
-        without=lambda: ((values.sum(axis=0) - values) / (size - 1),),
-        totals=values,
+        without=lambda: (_ratio(totals_without(counted.astype(np.float64), codes)),),
         cells=values if strata is None else None,
         n_clusters=size,
         n_rows=size,
+        studentised=(counted, _ratio) if strata is None else None,
+        strata=codes,
+        binary=_binary(values),
     )
+
+
+def stratum_codes(strata: NDArray[Any]) -> NDArray[np.uint32]:
+    """Codes 0 to S - 1 of strata.
+
+    Raises
+    ------
+    DesignError
+        If a stratum has one cluster: it would show no variation.
+    """
+    codes = np.unique(strata, return_inverse=True)[1].astype(np.uint32)
+    if alone := int((np.bincount(codes) < 2).sum()):
+        raise DesignError(
+            f"`strata`: {alone:,} strata have one cluster, and a stratum needs two; join them to others"
+        )
+    return codes
+
+
+def _ratio(sums: Array) -> Array:
+    """Means from sums with the number of rows as the last column."""
+    result: Array = sums[..., :-1] / sums[..., -1:]
+    return result
+
+
+def _binary(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which columns hold 0 and 1 alone."""
+    found: NDArray[np.bool_] = ((values == 0) | (values == 1)).all(axis=0)
+    return found
 
 
 def bayesian_sample(values: NDArray[Any]) -> Sample:
@@ -110,10 +156,10 @@ def bayesian_sample(values: NDArray[Any]) -> Sample:
         means=lambda totals: totals / size,
         observed=values.sum(axis=0) / size,
         without=lambda: ((values.sum(axis=0) - values) / (size - 1),),
-        totals=None,
         cells=None,
         n_clusters=size,
         n_rows=size,
+        binary=_binary(values),
     )
 
 
@@ -124,21 +170,18 @@ def ratio_sample(values: NDArray[Any], codes: NDArray[np.int64]) -> Sample:
     totals = np.stack([*columns, np.bincount(codes).astype(np.float64)], axis=1)
     size = _enough(len(totals))
 
-    def means(sums: Array) -> Array:
-        result: Array = sums[..., :-1] / sums[..., -1:]
-        return result
-
     even = bool((totals[:, -1] == totals[0, -1]).all())
     return Sample(
         scheme="cluster",
         draws=schemes.cluster_draws(totals),
-        means=means,
-        observed=means(totals.sum(axis=0)),
-        without=lambda: (means(totals.sum(axis=0) - totals),),
-        totals=totals,
+        means=_ratio,
+        observed=_ratio(totals.sum(axis=0)),
+        without=lambda: (_ratio(totals.sum(axis=0) - totals),),
         cells=totals[:, :-1] / totals[0, -1] if even else None,
         n_clusters=size,
         n_rows=len(values),
+        studentised=(totals, _ratio),
+        binary=_binary(values),
     )
 
 
@@ -170,7 +213,6 @@ def nested_sample(values: NDArray[Any]) -> Sample:
         means=means,
         observed=means(totals.sum(axis=0)),
         without=lambda: (means(totals.sum(axis=0) - totals),),
-        totals=None,
         cells=None,
         n_clusters=size,
         n_rows=int(counts.sum()),
@@ -194,7 +236,6 @@ def crossed_sample(values: NDArray[Any]) -> Sample:
         means=lambda totals: totals / (rows * columns),
         observed=whole / (rows * columns),
         without=without,
-        totals=None,
         cells=None,
         n_clusters=min(rows, columns),
         n_rows=rows * columns,
@@ -212,7 +253,6 @@ def multiplicity_sample(size: int, strata: NDArray[np.int64] | None, *, bayesian
         means=lambda counts: counts,
         observed=ones,
         without=lambda: (ones - np.eye(size),),
-        totals=None,
         cells=None,
         n_clusters=size,
         n_rows=size,
@@ -237,53 +277,61 @@ def estimates_of(
     smooth: bool = True,
     names: tuple[str, ...] | None = None,
     notes: tuple[Note, ...] = (),
-    progress: bool = False,
 ) -> Estimates:
     """The bootstrap of a statistic of the means of a sample."""
+    readable(interval, sample.scheme)
     evaluate = _checked(statistic)
     estimate = evaluate(sample.observed[None])[0]
     n_estimates = len(estimate)
     valid_resamples(n_resamples, n_estimates)
     without, std_error = np.empty((0, n_estimates)), np.full(n_estimates, np.nan)
-    if interval in JACKKNIFED or sample.n_clusters * len(sample.observed) <= _EAGER:
+    jackknifable = "jackknife-t" in OF_SCHEME[sample.scheme]
+    if interval in JACKKNIFED or (jackknifable and sample.n_clusters * len(sample.observed) <= _EAGER):
         without, std_error = _jackknife(evaluate, sample)
     contributes = np.ones(without.shape, dtype=bool)
     asked: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed, "n_threads": n_threads}
     replicates = bootstrap(
-        lambda totals: evaluate(sample.means(totals)), sample.draws, progress=progress, **asked
+        lambda totals: evaluate(sample.means(totals)), sample.draws, progress=statistic is not None, **asked
     )
     pivots = np.empty((0, n_estimates))
-    if interval == "bootstrap-t" and sample.totals is not None and sample.scheme == "cluster":
+    if interval == "bootstrap-t" and sample.studentised is not None:
+        totals, means = sample.studentised
         pivots = studentised(
-            lambda totals: evaluate(sample.means(totals)),
-            sample.totals.astype(np.float64),
-            (estimate, std_error),
-            (without, contributes),
+            lambda sums: evaluate(means(sums)),
+            totals.astype(np.float64),
+            estimate,
+            std_error,
+            contributes,
             **asked,
         )
+    n_strata = 1 if sample.strata is None else int(sample.strata.max()) + 1
     evidence = Evidence(
         estimate=estimate,
         std_error=std_error,
-        df=np.full(n_estimates, sample.n_clusters - 1.0),
+        df=np.full(n_estimates, float(sample.n_clusters - n_strata)),
         replicates=replicates,
         pivots=pivots,
         laws=_laws(sample, n_estimates) if statistic is None else (None,) * n_estimates,
-        leave_one_out=without if sample.scheme != "crossed" else without[:0],
+        leave_one_out=without,
         contributes=contributes,
         rate_variance=np.full(n_estimates, np.nan),
         n_clusters=np.full(n_estimates, sample.n_clusters),
-        varies=_varies(replicates, estimate),
+        varies=_varies(replicates, estimate, float(np.abs(sample.observed).max())),
         one_way=np.zeros(n_estimates, dtype=bool),
         repaired=np.zeros(n_estimates, dtype=bool),
+        strata=sample.strata,
     )
+    binary = np.zeros(n_estimates, dtype=bool)
+    if statistic is None and sample.binary is not None:
+        binary = sample.binary
     return Estimates(
         identity=tuple({"estimand": name} for name in names or _names(statistic, n_estimates)),
         evidence=evidence,
-        interval=readable(evidence, interval),
+        interval=interval,
         conf_level=conf_level,
         scheme=sample.scheme,
         smooth=(smooth,) * n_estimates,
-        binomial=(_binomial(sample, statistic),) * n_estimates,
+        binomial=tuple(sample.n_clusters if flag else 0 for flag in binary),
         n_rows=(sample.n_rows,) * n_estimates,
         n_resamples=n_resamples,
         seed=seed,
@@ -298,10 +346,14 @@ def _checked(statistic: Statistic | None) -> Callable[[Array], Array]:
         if statistic is None:
             return means
         with np.errstate(divide="ignore", invalid="ignore"):
-            result = np.asarray(statistic(means), dtype=np.float64)
+            value = statistic(means)
+        try:
+            result = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"`statistic` must return numbers; got {value!r}") from None
         if result.shape == means.shape[:-1]:
             return result[..., None]
-        if result.shape[:-1] != means.shape[:-1]:
+        if result.shape[:-1] != means.shape[:-1] or not result.shape[-1]:
             raise ArgumentError(
                 f"`statistic` must be vectorised, from (..., K) to (..., E): from {means.shape} expected "
                 f"{(*means.shape[:-1], 'E')}, got {result.shape}. Write it with `x[..., k]`"
@@ -314,7 +366,9 @@ def _checked(statistic: Statistic | None) -> Callable[[Array], Array]:
 def _jackknife(evaluate: Callable[[Array], Array], sample: Sample) -> tuple[Array, Array]:
     """Estimates without each cluster, and their error: V1 + V2 - V12 with two classifications."""
     cuts = [evaluate(means) for means in sample.without()]
-    variances = [intervals.jackknife_error(cut, np.ones(cut.shape, dtype=bool))[0] for cut in cuts]
+    variances = [
+        intervals.jackknife_error(cut, np.ones(cut.shape, dtype=bool), sample.strata)[0] for cut in cuts
+    ]
     if len(cuts) == 1:
         return cuts[0], np.sqrt(variances[0])
     crossed = variances[0] + variances[1] - variances[2]
@@ -339,9 +393,11 @@ def _law(column: NDArray[Any], size: int) -> Law | None:
     return None if lattice is None else bootstrap_law(lattice, size)
 
 
-def _varies(replicates: Array, estimate: Array) -> NDArray[np.bool_]:
-    """Whether the replicates of each estimate differ by more than rounding."""
-    least = ROUNDING * np.maximum(np.abs(estimate), 1e-300)
+def _varies(replicates: Array, estimate: Array, largest: float) -> NDArray[np.bool_]:
+    """Whether the replicates of each estimate differ by more than rounding of the means they read."""
+    least = ROUNDING * np.maximum(np.abs(estimate), largest)
+    if len(replicates) == 1:  # one draw shows no variation, nor its absence
+        return np.ones(len(estimate), dtype=bool)
     varies: NDArray[np.bool_] = _spread(replicates[:_GLANCE]) > least
     still = np.flatnonzero(~varies)
     varies[still] = _spread(replicates[:, still]) > least[still]
@@ -355,14 +411,6 @@ def _spread(values: Array) -> Array:
         values, axis=0, initial=np.inf, where=usable
     )
     return spread
-
-
-def _binomial(sample: Sample, statistic: Statistic | None) -> int:
-    """The number of 0/1 rows, where the estimates are their plain means."""
-    cells = sample.cells
-    if statistic is not None or sample.scheme not in ("cluster", "stratified") or cells is None:
-        return 0
-    return sample.n_clusters if bool(((cells == 0) | (cells == 1)).all()) else 0
 
 
 def _names(statistic: Statistic | None, n_estimates: int) -> tuple[str, ...]:

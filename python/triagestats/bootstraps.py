@@ -22,7 +22,7 @@ from triagestats.defaults import Method
 from triagestats.design import Reference
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.estimands import Estimand
-from triagestats.estimates import Estimates
+from triagestats.estimates import Estimates, readable
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.schema import Match, Scheme, Weights
 from triagestats.table import ResponseTable
@@ -57,8 +57,8 @@ def bootstrap(
     smooth: bool = True,
     missing: Missing = "raise",
     reference: Reference = None,
-    match: Match = "cell",
-    weights: Weights = "scenario",
+    match: Match | None = None,
+    weights: Weights | None = None,
     conf_level: float = defaults.CONF_LEVEL,
     n_resamples: int = defaults.N_RESAMPLES,
     seed: int = defaults.SEED,
@@ -82,7 +82,8 @@ def bootstrap(
         the repetitions within each cell of each drawn row. `crossed`: both classifications.
         `bayesian`: Dirichlet weights.
     interval
-        `percentile`, `basic`, `normal`, `bca`, `bootstrap-t`, `jackknife-t`, or `max-t` (simultaneous).
+        `percentile`, `basic`, `normal`, `bca`, `bootstrap-t` (which takes R x G evaluations),
+        `jackknife-t`, or `max-t` (simultaneous); the schemes other than `cluster` have some of them.
     strata
         For an array one label a row; for a table the name of a column that is constant in a cluster.
     of
@@ -90,7 +91,8 @@ def bootstrap(
     smooth
         Whether the statistic is differentiable in the means.
     missing
-        `raise` refuses missing values, `omit` drops the rows that have some, with a note.
+        `raise` refuses missing values, `omit` drops the rows that have some, with a note. In a `nested`
+        array NaN is a repetition that is not there.
     reference, match, weights
         For a table, as in `analyze`.
     conf_level, n_resamples, seed
@@ -135,40 +137,57 @@ def bootstrap(
         "seed": valid_seed(seed),
         "n_threads": thread_count(n_threads),
     }
+    readable(interval, scheme)
+    if (scheme == "stratified") != (strata is not None):
+        raise ArgumentError("`strata` and scheme='stratified' go together: give both or neither")
     if isinstance(data, ResponseTable):
-        if callable(statistic) or of != "means":
+        if callable(statistic):
             raise ArgumentTypeError("`statistic` must be a list of estimands for a ResponseTable")
+        _refuse("an array", {"of": of != "means", "smooth": not smooth, "missing": missing != "raise"})
         return bootstrap_table(
             data,
             statistic,
             scheme=scheme,
             strata=strata,
             reference=reference,
-            match=match,
-            weights=weights,
+            match=match or "cell",
+            weights=weights or "scenario",
             **asked,
         )
+    tabular = {"reference": reference, "match": match, "weights": weights}
+    _refuse("a ResponseTable", {name: value is not None for name, value in tabular.items()})
     if statistic is not None and not callable(statistic):
         raise ArgumentTypeError(
             f"`statistic` must be a function of column means for an array; got {statistic!r}"
         )
+    if of == "multiplicities" and scheme in ("nested", "crossed"):
+        raise ArgumentError(f"`of='multiplicities'` does not go with scheme={scheme!r}")
+    if of == "multiplicities" and statistic is None:
+        raise ArgumentError("`of='multiplicities'` needs a `statistic`")
     values = numbers_of(data, "data", dimensions=_DIMENSIONS[scheme], keep_integers=True)
-    if (scheme == "stratified") != (strata is not None):
-        raise ArgumentError("`strata` and scheme='stratified' go together: give both or neither")
-    if scheme == "nested":
+    if scheme == "nested":  # a gap is a repetition that is not there
+        valid_choice("missing", missing, Missing)
         return estimates_of(nested_sample(values), statistic, smooth=smooth, **asked)
-    kept, notes = drop_missing([values], ["data"], "raise" if scheme == "crossed" else missing)
+    if scheme == "crossed" and missing == "omit":
+        raise ArgumentError(
+            "`missing='omit'` does not go with scheme='crossed': a gap would drop a whole row"
+        )
+    kept, notes = drop_missing([values], ["data"], missing)
     if scheme == "crossed":
         return estimates_of(crossed_sample(values), statistic, smooth=smooth, **asked)
     codes = None if strata is None else complete_codes(strata, "strata", len(kept))[kept]
     values = values[kept].reshape(int(kept.sum()), -1)
-    if of == "means":
+    if of == "multiplicities":
+        sample = multiplicity_sample(len(values), codes, bayesian=scheme == "bayesian")
+    else:
         sample = bayesian_sample(values) if scheme == "bayesian" else cluster_sample(values, codes)
-        return estimates_of(sample, statistic, smooth=smooth, notes=notes, **asked)
-    if statistic is None:
-        raise ArgumentError("`of='multiplicities'` needs a `statistic`")
-    sample = multiplicity_sample(len(values), codes, bayesian=scheme == "bayesian")
-    return estimates_of(sample, statistic, smooth=smooth, notes=notes, progress=True, **asked)
+    return estimates_of(sample, statistic, smooth=smooth, notes=notes, **asked)
+
+
+def _refuse(wanted: str, given: dict[str, bool]) -> None:
+    """Refuse arguments that are for the other kind of data."""
+    if names := [f"`{name}`" for name, is_given in given.items() if is_given]:
+        raise ArgumentError(f"{', '.join(names)} can be given only with {wanted}")
 
 
 def paired_bootstrap(
@@ -217,11 +236,11 @@ def paired_bootstrap(
     if len(first) != len(second):
         raise ArgumentError(f"`a` and `b` must pair: they have {len(first):,} and {len(second):,} values")
     kept, notes = drop_missing([first, second], ["a", "b"], missing)
-    pairs = np.stack([first, second], axis=1)[kept]
+    pairs = np.stack([first, second, first - second], axis=1)[kept]
     labels = None if clusters is None else complete_codes(clusters, "clusters", len(kept))[kept]
     return estimates_of(
         cluster_sample(pairs) if labels is None else ratio_sample(pairs, labels),
-        lambda mean: np.stack([mean[..., 0], mean[..., 1], mean[..., 0] - mean[..., 1]], axis=-1),
+        None,
         names=("mean of a", "mean of b", "a - b"),
         notes=notes,
         interval=interval,

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from triagestats.schema import Interval
+from triagestats.schema import Interval, Scheme
 
 __all__ = [
     "CONF_LEVEL",
@@ -41,6 +41,14 @@ Method = Literal["kg2", "jackknife-t", "percentile", "basic", "normal", "bca", "
 
 FOR_SMOOTH: Final = ("jackknife-t", "normal", "bca", "bootstrap-t", "max-t")
 """Intervals that hold for differentiable estimands only."""
+OF_SCHEME: Final[dict[Scheme, tuple[Method, ...]]] = {
+    "cluster": ("percentile", "basic", "normal", "bca", "bootstrap-t", "jackknife-t", "max-t"),
+    "stratified": ("percentile", "basic", "normal", "bca", "jackknife-t", "max-t"),
+    "nested": ("percentile", "basic", "normal"),
+    "crossed": ("percentile", "basic", "normal", "jackknife-t"),
+    "bayesian": ("percentile", "basic", "normal"),
+}
+"""Intervals that each scheme has: the jackknife is that of clusters, within strata, or of both axes."""
 BY_QUANTILES: Final = ("percentile", "basic", "bca", "bootstrap-t", "max-t")
 """Intervals that end at quantiles of replicates."""
 FOR_ONE_AXIS: Final = ("bca", "bootstrap-t", "max-t")

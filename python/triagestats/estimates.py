@@ -11,11 +11,11 @@ import polars as pl
 
 from triagestats import intervals
 from triagestats.arguments import valid_level
-from triagestats.defaults import BY_QUANTILES, FEW_CLUSTERS, FOR_SMOOTH, Method, too_few
+from triagestats.defaults import BY_QUANTILES, FEW_CLUSTERS, FOR_SMOOTH, OF_SCHEME, Method, too_few
 from triagestats.errors import ArgumentError
 from triagestats.evidence import Evidence
 from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
+from triagestats.schema import SCHEMA_VERSION, Scheme
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,18 +23,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["INTERVALS", "JACKKNIFED", "Estimates", "readable"]
+__all__ = ["JACKKNIFED", "Estimates", "readable"]
 
-INTERVALS: Final[tuple[Method, ...]] = (
-    "percentile",
-    "basic",
-    "normal",
-    "bca",
-    "bootstrap-t",
-    "jackknife-t",
-    "max-t",
-)
 JACKKNIFED: Final = ("bca", "bootstrap-t", "jackknife-t", "max-t")
+"""Intervals that need the jackknife."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,8 +46,8 @@ class Estimates:
     smooth
         Whether each estimand is differentiable; where not, only percentile and basic hold.
     binomial
-        Numbers of 0/1 values behind estimates that are their means, 0 for others: at 0 and 1 these get
-        Wilson's interval.
+        Numbers of clusters behind estimates that are means of values 0 and 1, 0 for others: at 0 and 1
+        these get Wilson's interval.
     n_rows
         Rows behind each estimate.
     n_resamples, seed
@@ -77,7 +69,7 @@ class Estimates:
     evidence: Evidence
     interval: Method
     conf_level: float
-    scheme: str
+    scheme: Scheme
     smooth: tuple[bool, ...]
     binomial: tuple[int, ...]
     n_rows: tuple[int, ...]
@@ -103,8 +95,10 @@ class Estimates:
     def std_error(self) -> Array:
         """Standard deviation of the replicates, or the jackknife error for t intervals, shape (E,)."""
         if self.interval in ("jackknife-t", "bootstrap-t", "max-t"):
-            return self.evidence.std_error
-        return intervals.moments(self.replicates)[1]
+            error = self.evidence.std_error
+        else:
+            error = intervals.moments(self.replicates)[1]
+        return np.where(self.evidence.varies, error, 0.0)
 
     @property
     def conf_low(self) -> Array:
@@ -132,9 +126,19 @@ class Estimates:
         Raises
         ------
         ArgumentError
-            If it is none of `INTERVALS`, or needs what was not computed.
+            If the scheme does not have it, or it needs what was not computed.
         """
-        return replace(self, interval=readable(self.evidence, interval))
+        readable(interval, self.scheme)
+        computed = len(self.evidence.pivots) if interval == "bootstrap-t" else self._jackknifed
+        if interval in JACKKNIFED and not computed:
+            raise ArgumentError(
+                f"`interval` {interval!r} needs more than the replicates: ask for it in the call"
+            )
+        return replace(self, interval=interval)
+
+    @property
+    def _jackknifed(self) -> bool:
+        return bool(np.isfinite(self.evidence.std_error).any() or not self.evidence.varies.any())
 
     def _ends(self) -> intervals.Ends:
         ends = self.evidence.ends(self.interval, self.conf_level)
@@ -144,8 +148,8 @@ class Estimates:
                 low[e] = high[e] = np.nan
             elif self.binomial[e] and estimate in (0.0, 1.0):
                 low[e], high[e] = intervals.wilson(float(estimate), self.binomial[e], self.conf_level)
-            elif not self.evidence.varies[e] and self.interval in ("percentile", "basic"):
-                low[e] = high[e] = estimate
+            elif not self.evidence.varies[e]:
+                low[e] = high[e] = estimate if self.interval in ("percentile", "basic") else np.nan
         return intervals.Ends(low, high)
 
     def tidy(self) -> pl.DataFrame:
@@ -183,6 +187,8 @@ class Estimates:
         if np.isnan(low):
             return "undefined", f"{self.interval} is degenerate here; read it as percentile"
         doubts = []
+        if lost := int((~np.isfinite(self.replicates[:, e])).sum()):
+            doubts.append(f"{lost:,} replicates are undefined and left out")
         if (number := int(self.evidence.n_clusters[e])) < FEW_CLUSTERS:
             doubts.append(f"{number} clusters: intervals from fewer than {FEW_CLUSTERS} may cover too little")
         drawn = self.interval in BY_QUANTILES and self.evidence.laws[e] is None
@@ -243,17 +249,22 @@ class Estimates:
         return "\n".join(lines + [f"  note: {note.message}" for note in self.notes])
 
 
-def readable(evidence: Evidence, interval: Method) -> Method:
-    """`interval` if the evidence can be read so.
+def readable(interval: Method, scheme: Scheme) -> Method:
+    """`interval` if the scheme has it.
 
     Raises
     ------
     ArgumentError
         If not.
     """
-    if interval not in INTERVALS:
-        raise ArgumentError(f"`interval` must be one of {', '.join(map(repr, INTERVALS))}; got {interval!r}")
-    missing = interval in JACKKNIFED and not np.isfinite(evidence.std_error).any() and evidence.varies.any()
-    if missing or (interval == "bootstrap-t" and not len(evidence.pivots)):
-        raise ArgumentError(f"`interval` {interval!r} needs more than the replicates: ask for it in the call")
+    allowed = OF_SCHEME[scheme]
+    if interval not in allowed:
+        if interval not in OF_SCHEME["cluster"]:
+            raise ArgumentError(
+                f"`interval` must be one of {', '.join(map(repr, allowed))}; got {interval!r}"
+            )
+        raise ArgumentError(
+            f"`interval` {interval!r} does not go with scheme={scheme!r}, which has "
+            f"{', '.join(map(repr, allowed))}"
+        )
     return interval

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from triagestats.blocks import Block
 from triagestats.defaults import Method
 from triagestats.lattice import Law, bootstrap_law, lattice_of
 from triagestats.resample import bootstrap, leave_one_out
-from triagestats.schemes import Clusters, Crossed, Draws, cluster_draws
+from triagestats.schemes import Crossed, Draws, cluster_draws
+from triagestats.studentise import studentised
 from triagestats.tolerances import ROUNDING
 from triagestats.totals import Totals
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Evidence", "gather_evidence", "studentised"]
-
-_LEAST_ERROR: Final = 0.1
-"""Floor of a replicate's error in bootstrap-t, as a share of the observed one."""
+__all__ = ["Evidence", "gather_evidence"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +54,8 @@ class Evidence:
         Estimates whose error uses one axis only, as the other has one cluster for them, shape (E,).
     repaired
         Estimates for which V1 + V2 - V12 is not positive, and the larger of V1 and V2 stands, shape (E,).
+    strata
+        Stratum codes of the clusters, shape (G,); None without strata.
     """
 
     estimate: Array
@@ -71,6 +71,7 @@ class Evidence:
     varies: NDArray[np.bool_]
     one_way: NDArray[np.bool_]
     repaired: NDArray[np.bool_]
+    strata: NDArray[np.uint32] | None = None
 
     def ends(self, method: Method, conf_level: float) -> intervals.Ends:
         """All intervals by one method, NaN where it does not apply."""
@@ -93,7 +94,9 @@ class Evidence:
         if method == "max-t" and len(replicates):
             return intervals.max_t(estimate, self.std_error, replicates, conf_level)
         if method == "bca" and len(replicates) and len(self.leave_one_out):
-            return intervals.bca(estimate, replicates, self.leave_one_out, self.contributes, conf_level)
+            return intervals.bca(
+                estimate, replicates, self.leave_one_out, self.contributes, conf_level, self.strata
+            )
         nothing = np.full(len(estimate), np.nan)
         return intervals.Ends(nothing, nothing)
 
@@ -125,6 +128,7 @@ def gather_evidence(
     n_threads: int = 1,
     studentise: bool = False,
     draws: Draws | None = None,
+    strata: NDArray[np.uint32] | None = None,
 ) -> Evidence:
     """Observed values, errors and replicates of all blocks, from one set of draws.
 
@@ -138,6 +142,8 @@ def gather_evidence(
         Whether to make the pivots of bootstrap-t (one axis).
     draws
         The scheme; by default clusters with replacement, with two axes both of them.
+    strata
+        Stratum codes of the clusters, where these are drawn within strata.
     n_threads
         Changes no result.
     """
@@ -150,9 +156,9 @@ def gather_evidence(
     noise = ROUNDING * np.maximum(np.abs(estimate), magnitude)
 
     def way(values: Array, *, drop_empty: bool = False) -> _Way:
-        without = leave_one_out(lambda rest: evaluate(rest, drop_empty=drop_empty), values)
+        without = leave_one_out(lambda rest: evaluate(rest, drop_empty=drop_empty), values, strata)
         contributes = np.concatenate([block.contributes(values) for block in blocks], axis=-1)
-        variance, size = intervals.jackknife_error(without, contributes)
+        variance, size = intervals.jackknife_error(without, contributes, strata)
         varies = _spread(without, contributes) > noise
         return _Way(without, contributes, np.where(varies | np.isnan(variance), variance, 0.0), size, varies)
 
@@ -184,8 +190,9 @@ def gather_evidence(
             pivots = studentised(
                 evaluate,
                 totals.values,
-                (estimate, np.sqrt(variance)),
-                (first.without, first.contributes),
+                estimate,
+                np.sqrt(variance),
+                first.contributes,
                 n_resamples=n_resamples,
                 seed=seed,
                 n_threads=n_threads,
@@ -193,7 +200,7 @@ def gather_evidence(
     return Evidence(
         estimate=estimate,
         std_error=np.sqrt(variance),
-        df=(size - 1).astype(np.float64),
+        df=(size - (1 if strata is None else int(strata.max()) + 1)).astype(np.float64),
         replicates=replicates,
         pivots=pivots,
         laws=laws,
@@ -204,57 +211,8 @@ def gather_evidence(
         varies=varies,
         one_way=one_way,
         repaired=repaired,
+        strata=strata,
     )
-
-
-def studentised(
-    evaluate: Callable[[Array], Array],
-    totals: Array,
-    observed: tuple[Array, Array],
-    jackknife: tuple[Array, NDArray[np.bool_]],
-    *,
-    n_resamples: int,
-    seed: int,
-    n_threads: int,
-) -> Array:
-    """Pivots `(replicate - estimate) / error of the replicate`, from the draws of the plain bootstrap.
-
-    The error of a replicate is that of the drawn clusters' jackknife influences,
-    `u_g = (G - 1) (mean(theta_(.)) - theta_(g))`: `sqrt((sum u^2 - (sum u)^2 / G) / (G (G - 1)))` over
-    the draws, which for a mean is its usual error. It is not let below a tenth of the observed one, so
-    that draws without variance give no infinite pivots.
-
-    Parameters
-    ----------
-    evaluate
-        Function from totals (..., K) to estimates (..., E).
-    totals
-        Totals by cluster, shape (G, K).
-    observed
-        Estimates and their jackknife errors, shape (E,) each.
-    jackknife
-        Estimates without each cluster, and whether it carries data for them, shape (G, E) each.
-    n_resamples, seed, n_threads
-        As for the bootstrap.
-    """
-    estimate, error = observed
-    without, contributes = jackknife
-    n_columns, size = totals.shape[1], contributes.sum(axis=0)
-    kept = np.where(contributes, without, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        influence = np.where(contributes, (size - 1) * (kept.sum(axis=0) / size - without), 0.0)
-    influence = np.where(np.isfinite(influence), influence, 0.0)
-
-    def pivot(drawn: Array) -> Array:
-        u, u2 = np.split(drawn[:, n_columns:], 2, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = (u2 - u**2 / size) / (size * (size - 1.0))
-            spread = np.maximum(np.sqrt(np.maximum(variance, 0.0)), _LEAST_ERROR * error)
-            result: Array = (evaluate(drawn[:, :n_columns]) - estimate) / spread
-        return result
-
-    extended = Clusters(np.ascontiguousarray(np.concatenate([totals, influence, influence**2], axis=1)))
-    return bootstrap(pivot, extended, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
 
 
 def _law(block: Block, place: int, totals: Array) -> Law | None:

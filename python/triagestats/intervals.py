@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ends",
-    "basic",
     "bca",
     "bootstrap_t",
     "jackknife_error",
@@ -41,11 +40,13 @@ class Ends:
     high: Array
 
 
-def jackknife_error(leave_one_out: Array, contributes: NDArray[np.bool_]) -> tuple[Array, NDArray[np.int64]]:
+def jackknife_error(
+    leave_one_out: Array, contributes: NDArray[np.bool_], strata: NDArray[np.uint32] | None = None
+) -> tuple[Array, NDArray[np.int64]]:
     """Delete-one-cluster jackknife variance of each estimate.
 
     `V = (G - 1) / G * sum_g (theta_(g) - mean(theta_(.)))^2` over the G clusters that carry data for
-    the estimate.
+    the estimate; with strata the sum of their V.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ def jackknife_error(leave_one_out: Array, contributes: NDArray[np.bool_]) -> tup
         Estimates without each cluster, shape (G, E).
     contributes
         Whether the cluster carries data for the estimate, shape (G, E).
+    strata
+        Stratum codes of the clusters, shape (G,).
 
     Returns
     -------
@@ -74,6 +77,12 @@ def jackknife_error(leave_one_out: Array, contributes: NDArray[np.bool_]) -> tup
     >>> bool(np.isclose(variance[0], x.var(ddof=1) / 3))
     True
     """
+    if strata is not None:
+        members = [np.flatnonzero(strata == code) for code in range(int(strata.max()) + 1)]
+        parts = [jackknife_error(leave_one_out[rows], contributes[rows]) for rows in members]
+        variances = np.array([part[0] for part in parts])
+        sizes = np.array([part[1] for part in parts])
+        return np.where(sizes > 0, variances, 0.0).sum(axis=0), sizes.sum(axis=0)
     size = contributes.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         kept = np.where(contributes, leave_one_out, 0.0)
@@ -108,18 +117,6 @@ def percentile(replicates: Array, conf_level: float) -> Ends:
     """
     tail = (1 - conf_level) / 2
     return _quantiles(replicates, np.full(replicates.shape[1], tail), np.full(replicates.shape[1], 1 - tail))
-
-
-def basic(estimate: Array, replicates: Array, conf_level: float) -> Ends:
-    """The percentile interval reflected at the estimate: `2 estimate - q`.
-
-    References
-    ----------
-    Davison, A. C. and Hinkley, D. V. (1997), Bootstrap Methods and their Application, section 5.2,
-    doi:10.1017/CBO9780511802843.
-    """
-    ends = percentile(replicates, conf_level)
-    return Ends(2 * estimate - ends.high, 2 * estimate - ends.low)
 
 
 def normal(estimate: Array, replicates: Array, conf_level: float) -> Ends:
@@ -205,12 +202,14 @@ def bca(
     leave_one_out: Array,
     contributes: NDArray[np.bool_],
     conf_level: float,
+    strata: NDArray[np.uint32] | None = None,
 ) -> Ends:
     """Bias-corrected and accelerated percentile interval.
 
     z0 is the normal quantile of the share of replicates below the estimate, ties counted half; the
     acceleration is that of the jackknife over clusters, `a = sum d^3 / (6 (sum d^2)^1.5)` with
-    `d = mean(theta_(.)) - theta_(g)`. NaN where no replicate lies below or above the estimate, or the
+    `d = mean(theta_(.)) - theta_(g)`; with strata d is `(n - 1) / n` times that within each stratum of n
+    clusters. NaN where no replicate lies below or above the estimate, or the
     jackknife has no variance.
 
     References
@@ -226,15 +225,28 @@ def bca(
         below = (usable & (replicates < estimate - tolerance)).sum(axis=0)
         above = (usable & (replicates > estimate + tolerance)).sum(axis=0)
         z0 = ndtri((below + (finite - below - above) / 2) / finite)
-        size = contributes.sum(axis=0)
-        center = np.where(contributes, leave_one_out, 0.0).sum(axis=0) / size
-        d = np.where(contributes, center - leave_one_out, 0.0)
+        d = _influence(leave_one_out, contributes, strata)
         squares = (d**2).sum(axis=0)
         a = (d**3).sum(axis=0) / (6 * squares**1.5)
         z = ndtri(0.5 + conf_level / 2)
         ends = [ndtr(z0 + (z0 + side) / (1 - a * (z0 + side))) for side in (-z, z)]
     defined = (below > 0) & (above > 0) & np.isfinite(a) & (ends[0] < ends[1])
     return _quantiles(replicates, np.where(defined, ends[0], np.nan), np.where(defined, ends[1], np.nan))
+
+
+def _influence(
+    leave_one_out: Array, contributes: NDArray[np.bool_], strata: NDArray[np.uint32] | None
+) -> Array:
+    """Mean of the estimates without a cluster minus each; within strata, scaled by (n - 1) / n."""
+    if strata is None:
+        center = np.where(contributes, leave_one_out, 0.0).sum(axis=0) / contributes.sum(axis=0)
+        return np.where(contributes, center - leave_one_out, 0.0)
+    result = np.zeros(leave_one_out.shape)
+    for code in range(int(strata.max()) + 1):
+        rows = strata == code
+        n = contributes[rows].sum(axis=0)
+        result[rows] = (n - 1) / n * _influence(leave_one_out[rows], contributes[rows], None)
+    return result
 
 
 def wilson(rate: float, n: int, conf_level: float) -> tuple[float, float]:

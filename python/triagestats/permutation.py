@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -12,17 +12,27 @@ import numpy as np
 
 from triagestats import _native
 from triagestats.blocks import Block
-from triagestats.lattice import lattice_of, permutation_law
+from triagestats.extremes import (
+    PROBES,
+    Center,
+    as_extreme,
+    at_least,
+    centers_by_symmetry,
+    most_extreme,
+    oriented,
+    ties_across,
+)
+from triagestats.lattice import lattice_of, permutation_law, tail
 from triagestats.resample import chunks
 from triagestats.results import Alternative
-from triagestats.tolerances import ROUNDING, TIES
+from triagestats.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-__all__ = ["Family", "Permuted", "at_least", "block_tests", "center_of", "max_t", "oriented", "tail"]
+__all__ = ["MOST_LABELS", "Family", "Permuted", "block_tests", "max_t"]
 
 MOST_LABELS: Final = 8
 MOST_CONVOLVED: Final = 4
@@ -45,12 +55,12 @@ class Permuted:
         Clusters in which the relabelling changes anything.
     smallest
         A p-value below which none can lie with these data: the chance of the most extreme arrangement
-        where the law is exact, else at least 1 / (R + 1).
+        where the law is exact, else 1 / (R + 1).
     """
 
     p_value: float
     way: Literal["enumeration", "convolution", "drawn"]
-    n_arrangements: int
+    n_arrangements: int = field(repr=False)  # of thousands of clusters it has too many digits to print
     n_moving: int
     smallest: float
 
@@ -101,6 +111,10 @@ def block_tests(
     else `(b + 1) / (R + 1)` over R drawn ones. One-sided: `T* >= T`, or `T* <= T`. Ties by relative
     tolerance. mu is 0 for contrasts whose coefficients sum to 0, else the mean over arrangements.
 
+    Where R are drawn, mu is known too for two labels if f + f(swapped labels) is one number on the data
+    and on some drawn arrangements (half of it); else it is estimated, and ties across it are kept as
+    `ties_across` says.
+
     Parameters
     ----------
     block
@@ -128,10 +142,10 @@ def block_tests(
     if not 2 <= n_labels <= MOST_LABELS:
         return (None,) * len(block.groups)
     data = _Scores.of(block, totals)
-    noise = ROUNDING * block.magnitude(totals.sum(axis=0))
     orders = math.factorial(n_labels)
     results: list[Permuted | None] = []
     drawn: Array | None = None
+    known = np.full(len(block.groups), 0.0 if _centered(block) else np.nan)
     for place in range(len(block.groups)):
         if not np.isfinite(data.observed[place]):
             results.append(None)
@@ -140,7 +154,7 @@ def block_tests(
         n_moving = int(moving.sum())
         exact = _countable(n_moving, orders, n_resamples)
         if not exact and _centered(block):
-            found = _convolved(block, place, totals, moving, alternative)
+            found = _convolved(block, place, totals, moving, alternative, data.noise[place])
             if found is not None:
                 results.append(Permuted(found[0], "convolution", orders**n_moving, n_moving, found[1]))
                 continue
@@ -149,19 +163,16 @@ def block_tests(
         else:
             if drawn is None:
                 drawn = data.drawn(n_resamples, seed, n_threads, chunk)
+                known = data.centers(seed)
             null = drawn[:, place]
-        center = 0.0 if _centered(block) else center_of(null)
-        away = oriented(null - center, alternative)
-        observed = float(oriented(data.observed[place] - center, alternative))
-        b, count = at_least(away, observed, float(noise[place])), len(null)
+        own, rounding = float(data.observed[place]), float(data.noise[place])
+        center = _center(null, own, float(known[place]), exact=exact)
+        b, count = int(as_extreme(null, own, center, alternative, rounding).sum()), len(null)
         if exact:
-            extreme = float(np.max(away[np.isfinite(away)], initial=observed))
-            smallest = max(at_least(away, extreme, float(noise[place])), 1) / count
-            results.append(Permuted(b / count, "enumeration", count, n_moving, smallest))
+            smallest = most_extreme(null, center, alternative, rounding) / count
+            results.append(Permuted(max(b, 1) / count, "enumeration", count, n_moving, smallest))
         else:
-            sides = 2 if alternative == "two-sided" and n_labels == 2 and _centered(block) else 1
-            smallest = max(sides * math.exp(-n_moving * math.log(orders)), 1 / (count + 1))
-            results.append(Permuted((b + 1) / (count + 1), "drawn", count, n_moving, smallest))
+            results.append(Permuted((b + 1) / (count + 1), "drawn", count, n_moving, 1 / (count + 1)))
     return tuple(results)
 
 
@@ -180,7 +191,8 @@ def max_t(
     With `z*[e] = (T*[e] - mu[e]) / sd[e]`, the standard deviation taken over the arrangements,
     `p_adjusted[e] = #{max over e' of |z*[e']| >= |z[e]|} / A`, or `(b + 1) / (R + 1)` where R arrangements
     are drawn. One relabelling a cluster serves all blocks: blocks that name the same labels see the
-    same permutation of them, and the difference of any two labels is flipped with the others.
+    same permutation of them, and the difference of any two labels is flipped with the others. Where mu[e] is
+    estimated, what may tie with z[e] across it counts too, as in `block_tests`.
 
     Parameters
     ----------
@@ -205,12 +217,13 @@ def max_t(
         axis=1,
     )
     observed = np.concatenate([part.observed for part in parts])
-    sums = totals.sum(axis=0)
-    noise = ROUNDING * np.concatenate([block.magnitude(sums) for block in blocks])
-    free = np.concatenate([np.full(len(block.groups), _centered(block)) for block in blocks])
-    center = np.array(
-        [0.0 if fixed else center_of(column) for fixed, column in zip(free, null.T, strict=True)]
-    )
+    noise = np.concatenate([part.noise for part in parts])
+    known = np.concatenate([part.centers(seed, exact=exact) for part in parts])
+    centers = [
+        _center(column, float(own), float(at), exact=exact)
+        for column, own, at in zip(null.T, observed, known, strict=True)
+    ]
+    center = np.array([found.at for found in centers])
     null -= center
     spread = np.sqrt(
         np.mean(null**2, axis=0, where=np.isfinite(null)) if len(null) else np.zeros(len(observed))
@@ -223,45 +236,22 @@ def max_t(
         highest = np.fmax.reduce(oriented(null[:, moves] / spread[moves], alternative), axis=1)
         for e in np.flatnonzero(moves):
             own = float(oriented(statistic[e], alternative))
-            b = at_least(highest, own, float(noise[e] / spread[e]))
-            adjusted[e] = b / len(null) if exact else (b + 1) / (len(null) + 1)
+            extreme = at_least(highest, own, float(noise[e] / spread[e]))
+            if alternative == "two-sided":
+                extreme |= ties_across(null[:, e], observed[e] - center[e], centers[e], noise[e])
+            b = int(extreme.sum())
+            adjusted[e] = max(b, 1) / len(null) if exact else (b + 1) / (len(null) + 1)
     return Family(statistic, adjusted, exact, len(null))
-
-
-def oriented(distance: Array, alternative: Alternative) -> Array:
-    """Distances from the center such that larger is more extreme."""
-    if alternative == "two-sided":
-        return np.abs(distance)
-    return distance if alternative == "greater" else -distance
-
-
-def at_least(extremes: Array, observed: float, noise: float) -> int:
-    """How many values are at least as extreme as the observed one; NaN is not."""
-    finite = extremes[np.isfinite(extremes)]
-    scale = max(abs(observed), float(np.abs(finite).max(initial=0.0)))
-    return int((extremes >= observed - max(TIES * scale, noise)).sum())
-
-
-def center_of(null: Array) -> float:
-    """Mean over the arrangements with a finite value."""
-    finite = null[np.isfinite(null)]
-    return float(finite.mean()) if len(finite) else 0.0
-
-
-def tail(mass: Array, away: NDArray[np.int64], observed: int) -> tuple[float, float]:
-    """Probability of whole distances of at least the observed one, and the smallest that there is."""
-    tiny = float(np.finfo(np.float64).tiny)  # the data at hand have happened
-
-    def beyond(least: int) -> float:
-        kept = away >= least
-        return 1.0 if kept.all() else min(1.0, max(float(np.sort(mass[kept]).sum()), tiny))
-
-    return beyond(observed), beyond(int(away.max()))
 
 
 def _centered(block: Block) -> bool:
     estimand = block.target.estimand
     return estimand.coefficients is not None and estimand.null == 0
+
+
+def _center(null: Array, observed: float, known: float, *, exact: bool) -> Center:
+    """The center that is known, else the mean over the arrangements."""
+    return Center.of(null, observed, exact=exact) if math.isnan(known) else Center(known)
 
 
 def _countable(n_moving: int, orders: int, n_resamples: int) -> bool:
@@ -270,7 +260,12 @@ def _countable(n_moving: int, orders: int, n_resamples: int) -> bool:
 
 
 def _convolved(
-    block: Block, place: int, totals: Array, moving: NDArray[np.bool_], alternative: Alternative
+    block: Block,
+    place: int,
+    totals: Array,
+    moving: NDArray[np.bool_],
+    alternative: Alternative,
+    noise: float,
 ) -> tuple[float, float] | None:
     """Exact and smallest p-value of a linear estimate with values on a lattice; None where they are not."""
     coefficients = block.target.estimand.coefficients
@@ -279,6 +274,7 @@ def _convolved(
     parts = block.by_label(place, totals)[moving]
     orders = list(permutations(range(len(coefficients))))  # the first one changes nothing
     moves = np.stack([parts[:, order] @ np.array(coefficients) for order in orders], axis=1)
+    moves[np.abs(moves) <= noise] = 0.0  # models that cancel leave rounding, which lies on a lattice too
     lattice = lattice_of(moves)
     law = None if lattice is None else permutation_law(lattice)
     if lattice is None or law is None:
@@ -306,6 +302,8 @@ class _Scores:
         Shape (C,); no relabelling changes them.
     differs
         Whether the labels differ in a cluster, shape (G, C).
+    noise
+        Rounding of each estimate, shape (E,).
     observed
         Estimates as the labels are, shape (E,).
     """
@@ -315,6 +313,7 @@ class _Scores:
     back: NDArray[np.int64]
     weights: Array
     differs: NDArray[np.bool_]
+    noise: Array
     observed: Array
 
     @classmethod
@@ -328,6 +327,7 @@ class _Scores:
             back=np.argsort(order),
             weights=sums[block.denominators],
             differs=np.greater(np.ptp(scores, axis=1), ROUNDING * np.abs(scores).max(axis=(0, 1))),
+            noise=ROUNDING * block.magnitude(sums),
             observed=block.evaluate(sums),
         )
 
@@ -345,6 +345,7 @@ class _Scores:
             back=self.back,
             weights=self.weights[group],
             differs=self.differs[:, group],
+            noise=self.noise[[place]],
             observed=self.observed[[place]],
         )
 
@@ -389,3 +390,15 @@ class _Scores:
             signed = _native.sign_flip_totals(differences, number, seed, first=first, n_threads=n_threads)
             parts.append(self.estimates(np.stack([both + signed, both - signed], axis=1) / 2))
         return np.concatenate(parts)
+
+    def centers(self, seed: int, *, exact: bool = False) -> Array:
+        """Means over all arrangements where they are known without enumeration, else NaN, shape (E,)."""
+        if _centered(self.block):
+            return np.zeros(len(self.observed))
+        if exact or self.scores.shape[1] != 2:
+            return np.full(len(self.observed), np.nan)
+        sums = np.concatenate(
+            [self.scores.sum(axis=0)[None], _native.permute_blocks(self.scores, PROBES, seed)]
+        )
+        values, swapped = self.estimates(sums), self.estimates(sums[:, ::-1])
+        return centers_by_symmetry(values, swapped, self.noise)

@@ -16,13 +16,14 @@ from triagestats.design import Reference
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError, DesignError
 from triagestats.estimands import Difference, Estimand, Function, Mean
 from triagestats.permutation import MOST_LABELS, Permuted, block_tests
-from triagestats.permute_rows import Missing, Rows, read_rows
+from triagestats.permute_rows import Rows, read_rows
 from triagestats.permute_table import ALPHA, PermutationTests, permutation_tests
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Alternative, Note, Test
 from triagestats.schema import Match, Weights
 from triagestats.subsets import subset_test
 from triagestats.table import ResponseTable
+from triagestats.vectors import Missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +101,7 @@ def permutation_test(
         p = #{|T* - mu| >= |T - mu|} / A
 
     exactly, by enumeration where A is at most `n_resamples` or by convolution where T is linear and the
-    values lie on a lattice; else `(b + 1) / (R + 1)` over R = `n_resamples` drawn arrangements.
+    values lie on a lattice; else `(b + 1) / (R + 1)` over R = `n_resamples` drawn arrangements (see Notes).
 
     | call | arrangements | T |
     |---|---|---|
@@ -157,7 +158,17 @@ def permutation_test(
     -----
     The hypothesis is that the labels of a cluster are exchangeable, or with `groups` the clusters; a test
     of the mean alone it is not. Values tie within a relative 1e-10. The sign flip of 0/1 pairs is the exact
-    McNemar test. Drawn arrangements depend on the order of the clusters, which is that of their sorted
+    McNemar test.
+
+    Where arrangements are drawn, mu is known for linear statistics within clusters and for differences of
+    clusters of one size (0), and for two labels, or groups of equal numbers of clusters, if f(x, y) + f(y, x)
+    is one number (half of it). Else mu is estimated by the mean of the drawn values and T. The error
+    of the estimate would break ties between T* and the mirrored point 2 mu - T; so a two-sided p also counts
+    T* that repeat among the draws, to ten digits, within three standard errors, 6 sd / sqrt(R), of that
+    point. Of a discrete statistic p is then never too small for it, and can be larger than the exact one;
+    a continuous one is not affected.
+
+    Drawn arrangements depend on the order of the clusters, which is that of their sorted
     labels, or of the rows without `clusters`.
 
     References

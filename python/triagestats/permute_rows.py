@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triagestats.errors import ArgumentError, DataError, DesignError
+from triagestats.errors import ArgumentError, DesignError
 from triagestats.results import Note
-from triagestats.vectors import labels_of, numbers_of
+from triagestats.vectors import Labels, Missing, drop_missing, labels_of, numbers_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-__all__ = ["Missing", "Rows", "read_rows"]
-
-Missing = Literal["raise", "omit"]
+__all__ = ["Rows", "read_rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +39,8 @@ class Rows:
         Whether the columns are `a` and `b`.
     n_missing
         Rows that were left out.
+    notes
+        How many, where some were.
     """
 
     values: Array
@@ -50,19 +50,12 @@ class Rows:
     groups: tuple[str, ...]
     paired: bool
     n_missing: int
+    notes: tuple[Note, ...]
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters, G."""
         return int(self.cluster.max()) + 1
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """How many rows were left out, where some were."""
-        if not self.n_missing:
-            return ()
-        rows = f"{self.n_missing:,} of {self.n_missing + len(self.values):,} rows"
-        return (Note("missing", f"{rows} with a missing value or label are left out.", "caution"),)
 
     @property
     def totals(self) -> Array:
@@ -102,45 +95,41 @@ def read_rows(a: object, b: object, clusters: object, groups: object, missing: M
             raise ArgumentError(f"`b` must have one axis, as `a` has; got shape {other.shape}")
         values = np.stack([values, other], axis=-1)
     values = values if values.ndim == 2 else values[:, None]
-    lost = np.isnan(values).any(axis=1)
-    levels: tuple[str, ...] = ()
-    group = np.zeros(len(values), dtype=np.int64)
-    if groups is not None:
-        named = labels_of(groups, "groups")
-        _same_length(named.codes, "groups", len(values))
-        group, levels = named.codes, named.levels
-        lost |= group < 0
-    names: tuple[str, ...] = ()
-    cluster = np.arange(len(values))
-    if clusters is not None:
-        by = labels_of(clusters, "clusters")
-        _same_length(by.codes, "clusters", len(values))
-        cluster, names = by.codes, by.levels
-        lost |= cluster < 0
-    n_missing = int(lost.sum())
-    if n_missing and missing == "raise":
-        raise DataError(
-            f"{n_missing:,} of {len(values):,} rows have a missing value or label, the first is row "
-            f"{int(np.flatnonzero(lost)[0])} (from 0); fill them in, or leave these rows out with "
-            "missing='omit'"
-        )
-    if n_missing == len(values):
-        raise DataError(f"all {n_missing:,} rows have a missing value or label; nothing is left to test")
-    kept, cluster = np.unique(cluster[~lost], return_inverse=True)
-    present = np.unique(group[~lost])
+    size = len(values)
+    by_group = None if groups is None else _labels(groups, "groups", size)
+    by_cluster = None if clusters is None else _labels(clusters, "clusters", size)
+    given = {"a": values, "b": None if b is None else values} | {
+        name: None if labels is None else np.where(labels.codes < 0, np.nan, 0.0)
+        for name, labels in (("groups", by_group), ("clusters", by_cluster))
+    }
+    looked = {name: array for name, array in given.items() if array is not None}
+    complete, notes = drop_missing(list(looked.values()), list(looked), missing)
+    group = np.zeros(size, dtype=np.int64) if by_group is None else by_group.codes
+    levels = () if by_group is None else by_group.levels
+    names = () if by_cluster is None else by_cluster.levels
+    codes = np.arange(size) if by_cluster is None else by_cluster.codes
+    kept, cluster = np.unique(codes[complete], return_inverse=True)
+    present = np.unique(group[complete])
     if groups is not None and len(present) != 2:
         raise DesignError(
             f"`groups` must have two labels; got {len(present)}: {[levels[code] for code in present]}"
         )
     return Rows(
-        values=values[~lost],
+        values=values[complete],
         cluster=cluster,
         cluster_names=tuple(names[code] for code in kept) if names else (),
-        in_level=group[~lost] == present[-1],
+        in_level=group[complete] == present[-1],
         groups=(levels[present[1]], levels[present[0]]) if groups is not None else (),
         paired=b is not None,
-        n_missing=n_missing,
+        n_missing=size - int(complete.sum()),
+        notes=notes,
     )
+
+
+def _labels(values: object, argument: str, expected: int) -> Labels:
+    labels = labels_of(values, argument)
+    _same_length(labels.codes, argument, expected)
+    return labels
 
 
 def _same_length(values: NDArray[Any], argument: str, expected: int) -> None:

@@ -169,7 +169,8 @@ def permutation_tests(
     where `p_adjusted`, which needs the joint law, is drawn; it is never below `p_value`. Differences of
     two labels are flipped together, all with the sign of their cluster. Estimands of three or more labels
     are adjusted together where they name the same ones, and apart from the others, which is noted.
-    Missing scores enter no estimate, as in `analyze`.
+    Missing scores enter no estimate, as in `analyze`. Where mu is not known and estimated from drawn
+    arrangements, ties across it are counted as in `permutation_test`.
 
     References
     ----------

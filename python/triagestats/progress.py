@@ -29,7 +29,7 @@ class Progress:
 
     def __init__(self, total: int, *, shown: bool) -> None:
         self._total = total
-        self._shown = shown and sys.stderr.isatty()
+        self.shown = shown and sys.stderr.isatty()
         self._start = time.monotonic()
         self._done = 0
         self._bar: Bar | None = None
@@ -46,7 +46,7 @@ class Progress:
     def advance(self, number: int) -> None:
         """Note that more units are done."""
         self._done += number
-        if self._bar is None and self._shown and time.monotonic() - self._start > _PATIENCE:
+        if self._bar is None and self.shown and time.monotonic() - self._start > _PATIENCE:
             from rich.console import Console
             from rich.progress import Progress as Bar
 

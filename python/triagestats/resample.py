@@ -18,10 +18,21 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Evaluate = Callable[[Array], Array]
 
-__all__ = ["bootstrap", "chunks", "leave_one_out", "thread_count", "valid_resamples", "valid_seed"]
+__all__ = [
+    "bootstrap",
+    "chunks",
+    "leave_one_out",
+    "thread_count",
+    "totals_without",
+    "valid_resamples",
+    "valid_seed",
+]
 
 _CHUNK_BYTES: Final = 8 * 2**20
-_LIMIT_BYTES: Final = 128 * 2**20
+_LIMIT_BYTES: Final = 32 * 2**20
+_STEPS: Final = 50
+_LEAST_STEP: Final = 16
+"""A bar moves in so many steps of at least so many replicates."""
 _ALWAYS: Final = 9_999
 """Replicates that are always kept, however many estimates there are."""
 _MAX_SEED: Final = 2**64
@@ -90,7 +101,8 @@ def chunks(n_resamples: int, width: int, limit: int | None = None) -> Iterator[t
 
     Between chunks Python runs, so that Ctrl-C is heard.
     """
-    size = max(1, min(n_resamples, limit or _CHUNK_BYTES // (8 * max(width, 1))))
+    fitting = max(1, _CHUNK_BYTES // (8 * max(width, 1)))
+    size = min(n_resamples, fitting if limit is None else limit)
     for first in range(0, n_resamples, size):
         yield first, min(size, n_resamples - first)
 
@@ -127,7 +139,8 @@ def bootstrap(
     """
     result: Array | None = None
     with Progress(n_resamples, shown=progress) as bar:
-        for first, number in chunks(n_resamples, draws.width, chunk):
+        steps = chunk or (max(_LEAST_STEP, n_resamples // _STEPS) if bar.shown else None)
+        for first, number in chunks(n_resamples, draws.width, steps):
             part = evaluate(draws.totals(number, seed, first=first, n_threads=n_threads))
             if number == n_resamples:
                 return part
@@ -138,6 +151,22 @@ def bootstrap(
     return np.empty((0, 0)) if result is None else result
 
 
-def leave_one_out(evaluate: Evaluate, totals: Array) -> Array:
-    """Estimates without each cluster, shape (G, E)."""
-    return evaluate(totals.sum(axis=0) - totals)
+def leave_one_out(evaluate: Evaluate, totals: Array, strata: NDArray[np.uint32] | None = None) -> Array:
+    """Estimates without each cluster, shape (G, E).
+
+    With strata, the other clusters of its stratum weigh n / (n - 1), so that the stratum keeps its size.
+    """
+    return evaluate(totals_without(totals, strata))
+
+
+def totals_without(totals: Array, strata: NDArray[np.uint32] | None = None) -> Array:
+    """Totals without each cluster, shape (G, K), as `leave_one_out` evaluates them."""
+    whole = totals.sum(axis=0)
+    if strata is None:
+        result: Array = whole - totals
+        return result
+    sizes = np.bincount(strata).astype(np.float64)
+    by_stratum = np.stack([np.bincount(strata, weights=column) for column in totals.T], axis=1)[strata]
+    n = sizes[strata][:, None]
+    rest: Array = whole - by_stratum + (by_stratum - totals) * n / (n - 1)
+    return rest

@@ -226,10 +226,10 @@ def cluster_draws(totals: NDArray[np.generic], strata: Codes | None = None) -> D
 
 def _whole(totals: NDArray[np.generic]) -> NDArray[np.int64] | None:
     """Totals as whole numbers that sums keep exact; None where they are not."""
+    if totals.size and not (totals.min() > -LARGEST_WHOLE and totals.max() < LARGEST_WHOLE):
+        return None
     if totals.dtype.kind in "iub":
         return np.ascontiguousarray(totals, dtype=np.int64)
-    if not (np.abs(totals) < LARGEST_WHOLE).all():
-        return None
     whole = totals.astype(np.int64)
     return np.ascontiguousarray(whole) if (whole == totals).all() else None
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from triagestats import _native
-from triagestats.lattice import Lattice, Law, lattice_of
-from triagestats.permutation import Permuted, at_least, center_of, oriented, tail
+from triagestats.extremes import PROBES, Center, as_extreme, centers_by_symmetry, most_extreme
+from triagestats.lattice import Lattice, Law, lattice_of, tail
+from triagestats.permutation import Permuted
 from triagestats.resample import chunks
 from triagestats.results import Alternative
 from triagestats.tolerances import ROUNDING
@@ -43,7 +44,9 @@ def subset_test(
 
     `T = f(S1 / N1, (S - S1) / (N - N1))` with S1 and N1 the sum and the number of the values in the
     clusters of the first group. Under the hypothesis that clusters are exchangeable, any n1 of the G
-    clusters were as likely to form it: C(G, n1) arrangements.
+    clusters were as likely to form it: C(G, n1) arrangements. The center mu is known, if not enumerated, for
+    the difference of means of clusters of one size (0), and for groups of equal numbers of clusters where
+    f + f(swapped groups) is one number (half of it); else it is estimated as in `block_tests`.
 
     Parameters
     ----------
@@ -78,39 +81,52 @@ def subset_test(
     observed = float(of_sums(totals[~chosen if swapped else chosen].sum(axis=0)))
     n_moving = n_clusters if np.ptp(totals, axis=0).any() else 0
     count = math.comb(n_clusters, size)
-    if count > n_resamples and is_difference and (totals[:, 1] == totals[0, 1]).all():
-        values = lattice_of(totals[:, 0])
-        law = None if values is None else subset_law(values, size)
-        if values is not None and law is not None:
-            own = int(values.multiples[~chosen if swapped else chosen].sum())
-            # Whole numbers: G times the distance of the sum from its mean.
-            center = size * int(values.multiples.sum())
-            away = n_clusters * np.arange(law.start, law.start + len(law.mass)) - center
-            distance = n_clusters * own - center
-            if alternative == "two-sided":
-                p, smallest = tail(law.mass, np.abs(away), abs(distance))
-            else:
-                sign = 1 if (alternative == "greater") != swapped else -1
-                p, smallest = tail(law.mass, sign * away, sign * distance)
-            return observed, Permuted(p, "convolution", count, n_moving, smallest)
+    is_linear = is_difference and bool((totals[:, 1] == totals[0, 1]).all())
     exact = count <= n_resamples
-    sums = (
-        _enumerated(totals, size, chunk)
-        if exact
-        else _drawn(totals, size, n_resamples, seed, n_threads, chunk)
+    if not exact and is_linear:
+        found = _convolved(totals[:, 0], ~chosen if swapped else chosen, alternative, swapped=swapped)
+        if found is not None:
+            return observed, Permuted(found[0], "convolution", count, n_moving, found[1])
+    sums = np.concatenate(
+        list(
+            _enumerated(totals, size, chunk)
+            if exact
+            else _drawn(totals, size, n_resamples, seed, n_threads, chunk)
+        )
     )
-    null = np.concatenate([of_sums(part) for part in sums])
-    center_at = center_of(null)
+    null = of_sums(sums)
     noise = ROUNDING * float(np.abs(whole[0] / whole[1]) + np.abs(totals[:, 0] / totals[:, 1]).max())
-    extremes = oriented(null - center_at, alternative)
-    distance_at = float(oriented(np.asarray(observed - center_at), alternative))
-    b = at_least(extremes, distance_at, noise)
+    center = Center(0.0) if is_linear and not exact else Center.of(null, observed, exact=exact)
+    if not (exact or is_linear) and 2 * size == n_clusters:
+        probes = np.concatenate([totals[chosen].sum(axis=0)[None], sums[:PROBES]])
+        values, turned = of_sums(probes)[:, None], of_sums(whole - probes)[:, None]
+        (known,) = centers_by_symmetry(values, turned, np.array([noise])).tolist()
+        center = center if math.isnan(known) else Center(known)
+    b = int(as_extreme(null, observed, center, alternative, noise).sum())
     if not exact:
         n = len(null)
-        return observed, Permuted((b + 1) / (n + 1), "drawn", n, n_moving, max(1 / count, 1 / (n + 1)))
-    extreme = float(np.max(extremes[np.isfinite(extremes)], initial=distance_at))
-    smallest = at_least(extremes, extreme, noise) / count
-    return observed, Permuted(b / count, "enumeration", count, n_moving, smallest)
+        return observed, Permuted((b + 1) / (n + 1), "drawn", n, n_moving, 1 / (n + 1))
+    smallest = most_extreme(null, center, alternative, noise) / count
+    return observed, Permuted(max(b, 1) / count, "enumeration", count, n_moving, smallest)
+
+
+def _convolved(
+    values: Array, drawn: NDArray[np.bool_], alternative: Alternative, *, swapped: bool
+) -> tuple[float, float] | None:
+    """Exact and smallest p-value of a sum of values on a lattice; None where they are on none."""
+    lattice = lattice_of(values)
+    size = int(drawn.sum())
+    law = None if lattice is None else subset_law(lattice, size)
+    if lattice is None or law is None:
+        return None
+    # Whole numbers: G times the distance of the sum from its mean.
+    center = size * int(lattice.multiples.sum())
+    away = len(values) * np.arange(law.start, law.start + len(law.mass)) - center
+    distance = len(values) * int(lattice.multiples[drawn].sum()) - center
+    if alternative == "two-sided":
+        return tail(law.mass, np.abs(away), abs(distance))
+    sign = 1 if (alternative == "greater") != swapped else -1
+    return tail(law.mass, sign * away, sign * distance)
 
 
 def subset_law(values: Lattice, size: int) -> Law | None:

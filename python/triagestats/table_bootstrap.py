@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from triagestats import schemes
-from triagestats.array_bootstrap import NESTED
-from triagestats.blocks import Block
+from triagestats.array_bootstrap import NESTED, stratum_codes
+from triagestats.blocks import Block, contrast_targets
 from triagestats.defaults import Method
 from triagestats.design import Design, Reference, design_of
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.estimands import Estimand
-from triagestats.estimates import Estimates, readable
-from triagestats.evidence import gather_evidence
+from triagestats.estimates import Estimates
+from triagestats.evidence import Evidence, gather_evidence
 from triagestats.labels import as_text
 from triagestats.matching import keys_of, repetitions_of
 from triagestats.plan import Plan, contrast_plan, targets_of
@@ -57,68 +57,62 @@ def bootstrap_table(
         If the scheme does not fit the clusters of the table, or nothing can be compared.
     """
     design = design_of(table, reference=reference)
-    plan = contrast_plan(design, targets_of(design, estimands), match=match, weights=weights, metric=None)
+    targets = targets_of(design, estimands)
+    if estimands is not None:
+        targets = targets[len(contrast_targets(design)) :]
+    plan = contrast_plan(design, targets, match=match, weights=weights, metric=None)
     if plan is None:
         raise DesignError("the table has nothing to compare: one condition, or scores at one of them only")
-    n_estimates = sum(len(block.groups) for block in plan.blocks)
-    asked: dict[str, Any] = {"n_resamples": valid_resamples(n_resamples, n_estimates), "seed": seed}
     if (scheme == "crossed") != (len(design.axes) == 2):
         raise DesignError(
             "scheme='crossed' and two cluster columns go together, such as "
             "table.with_cluster(('scenario', 'model')); "
             f"the scheme is {scheme!r} and the clusters are {design.cluster_name}"
         )
+    n_estimates = sum(len(block.groups) for block in plan.blocks)
+    asked: dict[str, Any] = {
+        "n_resamples": valid_resamples(n_resamples, n_estimates),
+        "seed": seed,
+        "n_threads": n_threads,
+    }
+    notes: tuple[Note, ...] = ()
     if scheme == "nested":
-        return _nested(
-            design, plan, match=match, weights=weights, interval=interval, level=conf_level, **asked
+        evidence = _nested(design, plan, match=match, weights=weights, **asked)
+        notes = (NESTED,)
+    else:
+        codes = None if strata is None else _strata(table, design, strata)
+        evidence = gather_evidence(
+            plan.blocks,
+            plan.totals,
+            studentise=interval == "bootstrap-t",
+            draws=_draws(plan, scheme, codes),
+            strata=codes,
+            **asked,
         )
-    evidence = gather_evidence(
-        plan.blocks,
-        plan.totals,
-        n_threads=n_threads,
-        studentise=interval == "bootstrap-t",
-        draws=_draws(table, design, plan, scheme, strata),
-        **asked,
-    )
-    return _estimates(plan, evidence, scheme=scheme, interval=interval, level=conf_level, **asked)
-
-
-def _estimates(
-    plan: Plan,
-    evidence: Any,
-    *,
-    scheme: Scheme,
-    interval: Method,
-    level: float,
-    notes: tuple[Note, ...] = (),
-    **asked: int,
-) -> Estimates:
     shown = sorted((row for row in plan.rows if row.slot is not None), key=lambda row: row.slot or 0)
-    rows = [number for block in plan.blocks for number in block.n_rows]
+    clusters = evidence.n_clusters
+    is_rate = [block.is_rate for block in plan.blocks for _ in block.groups]
     return Estimates(
         identity=tuple(row.identity for row in shown),
         evidence=evidence,
-        interval=readable(evidence, interval),
-        conf_level=level,
+        interval=interval,
+        conf_level=conf_level,
         scheme=scheme,
         smooth=tuple(block.target.estimand.smooth for block in plan.blocks for _ in block.groups),
-        binomial=(0,) * len(shown),
-        n_rows=tuple(rows),
+        binomial=tuple(int(n) if rate else 0 for n, rate in zip(clusters, is_rate, strict=True)),
+        n_rows=tuple(number for block in plan.blocks for number in block.n_rows),
+        n_resamples=asked["n_resamples"],
+        seed=seed,
         notes=notes,
-        **asked,
     )
 
 
-def _draws(
-    table: ResponseTable, design: Design, plan: Plan, scheme: Scheme, strata: object
-) -> schemes.Draws | None:
+def _draws(plan: Plan, scheme: Scheme, codes: NDArray[np.uint32] | None) -> schemes.Draws | None:
     """The scheme on the totals of a plan; None for the one that evidence takes by itself."""
-    if (scheme == "stratified") != (strata is not None):
-        raise ArgumentError("`strata` and scheme='stratified' go together: give both or neither")
     if scheme == "bayesian":
         return schemes.Bayesian(np.ascontiguousarray(plan.totals.values))
     if scheme == "stratified":
-        return schemes.cluster_draws(plan.totals.values, _strata(table, design, strata))
+        return schemes.cluster_draws(plan.totals.values, codes)
     return None
 
 
@@ -135,7 +129,9 @@ def _strata(table: ResponseTable, design: Design, column: object) -> NDArray[np.
         raise DesignError(f"`strata` column {column!r} has several values in cluster {split!r}")
     of_cluster = dict(pairs.iter_rows())
     labels = [of_cluster[label] for label in design.axes[0].labels]
-    return np.unique(np.array(labels, dtype=str), return_inverse=True)[1].astype(np.uint32)
+    if gaps := sum(label is None for label in labels):
+        raise DesignError(f"`strata` column {column!r} is blank in {gaps:,} clusters; fill it in")
+    return stratum_codes(np.array(labels, dtype=str))
 
 
 def _nested(
@@ -144,29 +140,27 @@ def _nested(
     *,
     match: Match,
     weights: Weights,
-    interval: Method,
-    level: float,
     n_resamples: int,
     seed: int,
-) -> Estimates:
+    n_threads: int,
+) -> Evidence:
     """Scenarios with replacement, then the repetitions within each of their cells."""
     if match != "cell" or weights != "scenario" or len(design.axes[0].labels) != design.n_units:
         raise DesignError(
             "scheme='nested' draws repetitions within cells of scenarios: it needs match='cell', "
             "weights='scenario', and the scenario as the cluster"
         )
-    parts = [_nested_block(design, block, n_resamples, seed) for block in plan.blocks]
-    evidence = replace(
+    parts = [
+        _nested_block(design, block, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
+        for block in plan.blocks
+    ]
+    return replace(
         gather_evidence(plan.blocks, plan.totals, n_resamples=0, seed=seed),
         replicates=np.concatenate(parts, axis=1),
     )
-    asked = {"n_resamples": n_resamples, "seed": seed}
-    return _estimates(
-        plan, evidence, scheme="nested", interval=interval, level=level, notes=(NESTED,), **asked
-    )
 
 
-def _nested_block(design: Design, block: Block, n_resamples: int, seed: int) -> Array:
+def _nested_block(design: Design, block: Block, *, n_resamples: int, seed: int, n_threads: int) -> Array:
     """Nested replicates of one block, shape (R, E).
 
     A unit's score at a level is the mean over its matched variants of the means of their repetitions.
@@ -214,7 +208,7 @@ def _nested_block(design: Design, block: Block, n_resamples: int, seed: int) -> 
         drawn = totals[..., width:].reshape(shape)
         return block.of_sums(sum_last(scores), drawn[..., 0, 0])
 
-    return bootstrap(evaluate, draws, n_resamples=n_resamples, seed=seed)
+    return bootstrap(evaluate, draws, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
 
 
 def sum_last(values: Array) -> Array:
