@@ -55,7 +55,7 @@ MEMORY_MB = 200
 """Peak extra memory that is allowed."""
 MEMORY = (
     ("W1b", 10_000),
-    ("W1b", 1_000_000),
+    ("W1b", 262_000),
     ("W2", 10_000),
     ("W3", 10_000),
     ("W4", 10_000),

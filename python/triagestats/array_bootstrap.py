@@ -201,18 +201,19 @@ def nested_sample(values: NDArray[Any]) -> Sample:
     size, n_columns = _enough(len(values)), values.shape[1]
     cells = np.where(counts > 0, np.where(present, values, 0.0).sum(axis=2) / np.maximum(counts, 1), 0.0)
     totals = np.concatenate([cells, counts > 0], axis=1)
+    complete = bool((counts > 0).all())
 
-    def means(sums: Array) -> Array:
+    def ratio(sums: Array) -> Array:
         result: Array = sums[..., :n_columns] / sums[..., n_columns:]
         return result
 
     offsets = np.concatenate([[0], np.cumsum(counts.reshape(-1))]).astype(np.int64)
     return Sample(
         scheme="nested",
-        draws=schemes.Nested(np.ascontiguousarray(values[present]), offsets, n_columns),
-        means=means,
-        observed=means(totals.sum(axis=0)),
-        without=lambda: (means(totals.sum(axis=0) - totals),),
+        draws=schemes.Nested(np.ascontiguousarray(values[present]), offsets, n_columns, complete),
+        means=(lambda sums: sums / size) if complete else ratio,
+        observed=ratio(totals.sum(axis=0)),
+        without=lambda: (ratio(totals.sum(axis=0) - totals),),
         cells=None,
         n_clusters=size,
         n_rows=int(counts.sum()),

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _CHUNK_BYTES: Final = 8 * 2**20
-_LIMIT_BYTES: Final = 32 * 2**20
+_LIMIT_BYTES: Final = 48 * 2**20
 _STEPS: Final = 50
 _LEAST_STEP: Final = 16
 """A bar moves in so many steps of at least so many replicates."""

@@ -116,18 +116,19 @@ class Nested(Draws):
     """Clusters with replacement, then the repetitions of each cell, anew for each draw of the cluster.
 
     Cell (g, k) has `values[offsets[g * K + k]:offsets[g * K + k + 1]]`. Totals are the sums of the
-    cells' drawn means, then the numbers of drawn cells, shape (R, 2 K). Repetition noise counts twice,
-    in the data and again in the draws.
+    cells' drawn means, then the numbers of drawn cells, shape (R, 2 K); `complete` data, where every
+    cluster has every cell, leave out the numbers, which are G, (R, K). Repetition noise counts twice, in
+    the data and again in the draws.
     """
 
     values: Array
     offsets: NDArray[np.int64]
     n_columns: int
-    strata: Codes | None = None
+    complete: bool = False
 
     @property
     def width(self) -> int:
-        return 2 * self.n_columns
+        return self.n_columns if self.complete else 2 * self.n_columns
 
     def totals(self, number: int, seed: int, *, first: int, n_threads: int) -> Array:
         sums, counts = _native.nested_totals(
@@ -137,10 +138,9 @@ class Nested(Draws):
             number,
             seed,
             first=first,
-            strata=self.strata,
             n_threads=n_threads,
         )
-        return np.concatenate([sums, counts], axis=1, dtype=np.float64)
+        return sums if self.complete else np.concatenate([sums, counts], axis=1, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
