@@ -55,6 +55,7 @@ ORDER: list[str | tuple[str, ...]] = [
     "evidence",
     "inference",
     "estimates",
+    "samples",
     "array_bootstrap",
     "table_bootstrap",
     "bootstraps",

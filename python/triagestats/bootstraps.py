@@ -9,21 +9,21 @@ import numpy as np
 
 from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
-from triagestats.array_bootstrap import (
-    bayesian_sample,
-    cluster_sample,
-    crossed_sample,
-    estimates_of,
-    multiplicity_sample,
-    nested_sample,
-    ratio_sample,
-)
+from triagestats.array_bootstrap import estimates_of
 from triagestats.defaults import Method
 from triagestats.design import Reference
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.estimands import Estimand
 from triagestats.estimates import Estimates, readable
 from triagestats.resample import thread_count, valid_resamples, valid_seed
+from triagestats.samples import (
+    bayesian_sample,
+    cluster_sample,
+    crossed_sample,
+    multiplicity_sample,
+    nested_sample,
+    ratio_sample,
+)
 from triagestats.schema import Match, Scheme, Weights
 from triagestats.table import ResponseTable
 from triagestats.table_bootstrap import bootstrap_table

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from triagestats import schemes
-from triagestats.array_bootstrap import NESTED, stratum_codes
 from triagestats.blocks import Block, contrast_targets
 from triagestats.defaults import Method
 from triagestats.design import Design, Reference, design_of
@@ -23,6 +22,7 @@ from triagestats.matching import keys_of, repetitions_of
 from triagestats.plan import Plan, contrast_plan, targets_of
 from triagestats.resample import bootstrap, valid_resamples
 from triagestats.results import Note
+from triagestats.samples import NESTED, stratum_codes
 from triagestats.schema import Match, Scheme, Weights
 from triagestats.table import ResponseTable
 
