@@ -86,7 +86,9 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     interval
         `auto` picks: Korn-Graubard plus two for rates, cluster jackknife with t(G - 1) for other means
         and for contrasts, the bootstrap percentile for estimands that are not smooth. Or one of
-        `jackknife-t`, `percentile`, `bca` for all; where it cannot hold, the row says what is shown.
+        `jackknife-t`, `percentile`, `basic`, `normal`, `bca`, `bootstrap-t` (R x G evaluations) and
+        `max-t` (simultaneous over all contrasts) for all; where it cannot hold, the row says what is
+        shown.
     margin
         The smallest difference that matters, on the scale of the scores; the verdicts `equivalent` and
         `not worse` need one.
