@@ -127,11 +127,17 @@ def test_study2_cluster_t_by_rows(study2: ts.ResponseTable, shared: Shared) -> N
     assert row["std_error"] == pytest.approx(golden["cr1_se"], rel=0.02)
 
 
-def test_study2_forced_minus_natural(study2: ts.ResponseTable) -> None:
-    fit = ts.analyze(study2, match="row", weights="row", interval="percentile", reference=FREE)
+@pytest.mark.parametrize("cluster", ["scenario", "pair"])
+def test_study2_forced_minus_natural(study2: ts.ResponseTable, shared: Shared, cluster: str) -> None:
+    clustered = json.loads(shared("replication/study2/expected.json").read_text())["clustered"]
+    golden = clustered["forced_minus_natural"][f"cluster_{cluster}"]
+    fit = ts.analyze(
+        study2, match="row", weights="row", interval="percentile", reference=FREE, cluster=cluster
+    )
     row = _pooled(fit, f"{FORCED} - {FREE}")
     assert row["estimate"] == pytest.approx(0.0564, abs=POINT)
-    assert (row["conf_low"], row["conf_high"]) == pytest.approx((0.017, 0.100), abs=END)
+    assert (row["conf_low"], row["conf_high"]) == pytest.approx(golden["bootstrap_95ci"], abs=END)
+    assert row["p_value"] == pytest.approx(golden["sign_flip_p"], abs=P)
 
 
 def test_study2_defaults_pool_the_models_estimates(study2: ts.ResponseTable) -> None:
