@@ -474,3 +474,13 @@ def test_a_bar_appears_on_a_terminal_when_it_takes_long(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stderr", quiet)
     ts.bootstrap(NORMAL, gap, n_resamples=400)
     assert not quiet.getvalue()
+
+
+def test_a_repaired_two_way_error_is_said() -> None:
+    """Rows and columns cancel: V1 + V2 - V12 is negative, and the larger one-way variance stands in."""
+    table = np.where((np.arange(6)[:, None] + np.arange(6)) % 2, 1.0, -1.0) + 0.01 * np.arange(6)
+    fit = ts.bootstrap(table, scheme="crossed", interval="jackknife-t", n_resamples=99)
+    row = fit.tidy().row(0, named=True)
+    by_column = table.mean(axis=0).var(ddof=1) / 6
+    assert row["std_error"] == pytest.approx(math.sqrt(by_column))
+    assert "two-way variance is not positive" in row["reason"]

@@ -53,9 +53,10 @@ def estimates_of(
     n_estimates = len(estimate)
     valid_resamples(n_resamples, n_estimates)
     without, std_error = np.empty((0, n_estimates)), np.full(n_estimates, np.nan)
+    repaired = np.zeros(n_estimates, dtype=bool)
     jackknifable = "jackknife-t" in OF_SCHEME[sample.scheme]
     if interval in JACKKNIFED or (jackknifable and sample.n_clusters * len(sample.observed) <= _EAGER):
-        without, std_error = _jackknife(evaluate, sample)
+        without, std_error, repaired = _jackknife(evaluate, sample)
     contributes = np.ones(without.shape, dtype=bool)
     asked: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed, "n_threads": n_threads}
     replicates = bootstrap(
@@ -86,7 +87,7 @@ def estimates_of(
         n_clusters=np.full(n_estimates, sample.n_clusters),
         varies=_varies(replicates, estimate, float(np.abs(sample.observed).max())),
         one_way=np.zeros(n_estimates, dtype=bool),
-        repaired=np.zeros(n_estimates, dtype=bool),
+        repaired=repaired,
         strata=sample.strata,
     )
     binary = np.zeros(n_estimates, dtype=bool)
@@ -131,16 +132,16 @@ def _checked(statistic: Statistic | None) -> Callable[[Array], Array]:
     return evaluate
 
 
-def _jackknife(evaluate: Callable[[Array], Array], sample: Sample) -> tuple[Array, Array]:
-    """Estimates without each cluster, and their error: V1 + V2 - V12 with two classifications."""
+def _jackknife(evaluate: Callable[[Array], Array], sample: Sample) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Estimates without each cluster, their error, and where the two-way one had to be repaired."""
     cuts = [evaluate(means) for means in sample.without()]
     variances = [
         intervals.jackknife_error(cut, np.ones(cut.shape, dtype=bool), sample.strata)[0] for cut in cuts
     ]
     if len(cuts) == 1:
-        return cuts[0], np.sqrt(variances[0])
-    crossed = variances[0] + variances[1] - variances[2]
-    return cuts[0], np.sqrt(np.where(crossed > 0, crossed, np.maximum(variances[0], variances[1])))
+        return cuts[0], np.sqrt(variances[0]), np.zeros(len(variances[0]), dtype=bool)
+    variance, repaired = intervals.two_way_variance(*variances)
+    return cuts[0], np.sqrt(variance), repaired
 
 
 def _laws(sample: Sample, n_estimates: int) -> tuple[Law | None, ...]:
@@ -166,19 +167,11 @@ def _varies(replicates: Array, estimate: Array, largest: float) -> NDArray[np.bo
     least = ROUNDING * np.maximum(np.abs(estimate), largest)
     if len(replicates) == 1:  # one draw shows no variation, nor its absence
         return np.ones(len(estimate), dtype=bool)
-    varies: NDArray[np.bool_] = _spread(replicates[:_GLANCE]) > least
-    still = np.flatnonzero(~varies)
-    varies[still] = _spread(replicates[:, still]) > least[still]
+    glance = replicates[:_GLANCE]
+    varies: NDArray[np.bool_] = intervals.spread(glance, np.isfinite(glance)) > least
+    rest = replicates[:, ~varies]
+    varies[~varies] = intervals.spread(rest, np.isfinite(rest)) > least[~varies]
     return varies
-
-
-def _spread(values: Array) -> Array:
-    """Largest minus smallest finite value of each column; -inf without any."""
-    usable = np.isfinite(values)
-    spread: Array = np.max(values, axis=0, initial=-np.inf, where=usable) - np.min(
-        values, axis=0, initial=np.inf, where=usable
-    )
-    return spread
 
 
 def _names(statistic: Statistic | None, n_estimates: int) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ class Estimates:
             return "undefined", f"not smooth: {self.interval} does not hold; read it as percentile or basic"
         if np.isnan(low):
             return "undefined", f"{self.interval} is degenerate here; read it as percentile"
-        doubts = []
+        doubts = self.evidence.doubts(e) if self.interval == "jackknife-t" else []
         if lost := int((~np.isfinite(self.replicates[:, e])).sum()):
             doubts.append(f"{lost:,} replicates are undefined and left out")
         if (number := int(self.evidence.n_clusters[e])) < FEW_CLUSTERS:

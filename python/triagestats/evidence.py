@@ -73,6 +73,15 @@ class Evidence:
     repaired: NDArray[np.bool_]
     strata: NDArray[np.uint32] | None = None
 
+    def doubts(self, e: int) -> list[str]:
+        """What is doubtful about the two-way error of one estimate, in words."""
+        found = []
+        if self.one_way[e]:
+            found.append("one cluster along one of the two cluster axes: the error uses the other only")
+        if self.repaired[e]:
+            found.append("the two-way variance is not positive: the larger of the one-way variances is used")
+        return found
+
     def ends(self, method: Method, conf_level: float) -> intervals.Ends:
         """All intervals by one method, NaN where it does not apply."""
         ends = self._ends(method, conf_level)
@@ -159,7 +168,7 @@ def gather_evidence(
         without = leave_one_out(lambda rest: evaluate(rest, drop_empty=drop_empty), values, strata)
         contributes = np.concatenate([block.contributes(values) for block in blocks], axis=-1)
         variance, size = intervals.jackknife_error(without, contributes, strata)
-        varies = _spread(without, contributes) > noise
+        varies = intervals.spread(without, contributes) > noise
         return _Way(without, contributes, np.where(varies | np.isnan(variance), variance, 0.0), size, varies)
 
     # Leaving a model out leaves the mean over the other models.
@@ -185,7 +194,7 @@ def gather_evidence(
         replicates = bootstrap(evaluate, scheme, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
         still = np.flatnonzero(~varies)
         drawn = replicates[:, still]
-        varies[still] = _spread(drawn, np.isfinite(drawn)) > noise[still]
+        varies[still] = intervals.spread(drawn, np.isfinite(drawn)) > noise[still]
         if studentise and len(ways) == 1:
             pivots = studentised(
                 evaluate,
@@ -224,37 +233,18 @@ def _law(block: Block, place: int, totals: Array) -> Law | None:
     return None if lattice is None else bootstrap_law(lattice, len(totals))
 
 
-def _spread(values: Array, where: NDArray[np.bool_]) -> Array:
-    """Largest minus smallest of the chosen values of each column; below 0 without any, NaN with a NaN."""
-    largest: Array = np.max(values, axis=0, initial=-np.inf, where=where)
-    smallest: Array = np.min(values, axis=0, initial=np.inf, where=where)
-    return largest - smallest
-
-
 def _two_way(
     first: _Way, second: _Way, both: Array
 ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Variance, clusters, and where one axis stands alone or the larger variance stands in.
-
-    V1 + V2 - V12; the larger of V1 and V2 where that is not positive; one of them where the other axis
-    has a single cluster.
-
-    References
-    ----------
-    Cameron, A. C., Gelbach, J. B. and Miller, D. L. (2011), Robust inference with multiway clustering,
-    Journal of Business & Economic Statistics 29(2):238-249, doi:10.1198/jbes.2010.07136.
-    """
-    crossed = first.variance + second.variance - both
-    larger = np.maximum(first.variance, second.variance)
-    repaired = crossed <= ROUNDING * larger
-    variance = np.where(repaired, larger, crossed)
+    """Variance, clusters, and where one axis stands alone or the larger variance stands in."""
+    variance, repaired = intervals.two_way_variance(first.variance, second.variance, both)
     size = np.minimum(first.size, second.size)
     for alone, other in ((first, second), (second, first)):
         only = other.size < 2
         variance = np.where(only, alone.variance, variance)
         size = np.where(only, alone.size, size)
     one_way = (first.size < 2) | (second.size < 2)
-    return variance, size, one_way, repaired & ~one_way & (larger > 0)
+    return variance, size, one_way, repaired & ~one_way
 
 
 def _linear_variance(block: Block, totals: Array) -> Array:

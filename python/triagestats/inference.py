@@ -225,16 +225,8 @@ class Family:
             status, reason = _also(status, reason, doubt)
         if choice.method != "none" and np.isnan(low):
             status, reason, method = "undefined", "no replicate is finite", METHODS["none"]
-        if self.evidence.one_way[e]:
-            status, reason = _also(
-                status, reason, "one cluster along one of the two cluster axes: the error uses the other only"
-            )
-        if self.evidence.repaired[e]:
-            status, reason = _also(
-                status,
-                reason,
-                "the two-way variance is not positive: the larger of the one-way variances is used",
-            )
+        for doubt in self.evidence.doubts(e):
+            status, reason = _also(status, reason, doubt)
         test = self.tests[e]
         if test is not None:
             method += f"; permutation by cluster, {test.how}"

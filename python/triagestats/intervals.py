@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 from triagestats import _native
-from triagestats.tolerances import TIES
+from triagestats.tolerances import ROUNDING, TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,9 @@ __all__ = [
     "moments",
     "normal",
     "percentile",
+    "spread",
     "t_p_value",
+    "two_way_variance",
     "wilson",
 ]
 
@@ -90,6 +92,29 @@ def jackknife_error(
         squares = np.where(contributes, (leave_one_out - center) ** 2, 0.0).sum(axis=0)
         variance = (size - 1) / size * squares
     return np.where(size >= 2, variance, np.nan), size
+
+
+def two_way_variance(first: Array, second: Array, both: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Variance under two crossed classifications, `V1 + V2 - V12`.
+
+    Where that is not positive, the larger of V1 and V2 stands in; the second array says where.
+
+    References
+    ----------
+    Cameron, A. C., Gelbach, J. B. and Miller, D. L. (2011), Robust inference with multiway clustering,
+    Journal of Business & Economic Statistics 29(2):238-249, doi:10.1198/jbes.2010.07136.
+    """
+    crossed = first + second - both
+    larger = np.maximum(first, second)
+    repaired = crossed <= ROUNDING * larger
+    return np.where(repaired, larger, crossed), repaired & (larger > 0)
+
+
+def spread(values: Array, where: NDArray[np.bool_]) -> Array:
+    """Largest minus smallest of the chosen values of each column; -inf without any, NaN with a NaN."""
+    largest: Array = np.max(values, axis=0, initial=-np.inf, where=where)
+    smallest: Array = np.min(values, axis=0, initial=np.inf, where=where)
+    return largest - smallest
 
 
 def jackknife_t(estimate: Array, std_error: Array, df: Array, conf_level: float) -> Ends:
