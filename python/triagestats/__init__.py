@@ -10,18 +10,45 @@ from typing import TYPE_CHECKING, Any
 from triagestats.errors import TriagestatsError
 
 if TYPE_CHECKING:
+    from triagestats.adjusted import Adjusted
+    from triagestats.agreement.alpha import krippendorff_alpha
+    from triagestats.agreement.concordance import kendall_w
+    from triagestats.agreement.gwet import gwet_ac1, gwet_ac2
+    from triagestats.agreement.icc import icc
+    from triagestats.agreement.kappa import cohen_kappa, fleiss_kappa
+    from triagestats.agreement.percent import (
+        direction_of_disagreement,
+        pabak,
+        percent_agreement,
+        within_levels,
+    )
     from triagestats.analysis import Analysis
     from triagestats.analyze import analyze
     from triagestats.bootstraps import bootstrap, cluster_bootstrap, paired_bootstrap
+    from triagestats.combination import combine_pvalues
+    from triagestats.contingency import chi_square, trend_test
     from triagestats.demo import demo_table
+    from triagestats.equivalence import noninferiority, tost, tost_proportions
     from triagestats.estimands import AnchoringGap, Difference, Estimand, Function, Gap, Mean
     from triagestats.estimates import Estimates
+    from triagestats.fisher import fisher_exact
+    from triagestats.locations import hodges_lehmann
+    from triagestats.mcnemar_tests import mcnemar
+    from triagestats.multiplicity import adjust
+    from triagestats.paired_difference import paired_difference_ci
     from triagestats.permute import permutation_test
     from triagestats.permute_table import PermutationTests, permutation_tests
+    from triagestats.proportions import difference_ci, proportion_ci
+    from triagestats.rank_sums import mann_whitney
     from triagestats.results import Note, Test
+    from triagestats.several_samples import cochran_q, friedman, kruskal
+    from triagestats.sign_tests import sign_test
+    from triagestats.signed_ranks import wilcoxon_signed_rank
+    from triagestats.square_tables import bowker, stuart_maxwell
     from triagestats.table import ResponseTable
 
 __all__ = [
+    "Adjusted",
     "Analysis",
     "AnchoringGap",
     "Difference",
@@ -36,17 +63,50 @@ __all__ = [
     "Test",
     "TriagestatsError",
     "__version__",
+    "adjust",
     "analyze",
     "bootstrap",
+    "bowker",
+    "chi_square",
     "cluster_bootstrap",
+    "cochran_q",
+    "cohen_kappa",
+    "combine_pvalues",
     "demo_table",
+    "difference_ci",
+    "direction_of_disagreement",
+    "fisher_exact",
+    "fleiss_kappa",
+    "friedman",
+    "gwet_ac1",
+    "gwet_ac2",
+    "hodges_lehmann",
+    "icc",
+    "kendall_w",
+    "krippendorff_alpha",
+    "kruskal",
+    "mann_whitney",
+    "mcnemar",
+    "noninferiority",
+    "pabak",
     "paired_bootstrap",
+    "paired_difference_ci",
+    "percent_agreement",
     "permutation_test",
     "permutation_tests",
+    "proportion_ci",
+    "sign_test",
+    "stuart_maxwell",
+    "tost",
+    "tost_proportions",
+    "trend_test",
+    "wilcoxon_signed_rank",
+    "within_levels",
 ]
 
 # Each name loads its module on first use: numpy, scipy and narwhals stay out of `import triagestats`.
 _HOMES = {
+    "Adjusted": "adjusted",
     "Analysis": "analysis",
     "AnchoringGap": "estimands",
     "Difference": "estimands",
@@ -59,13 +119,45 @@ _HOMES = {
     "PermutationTests": "permute_table",
     "ResponseTable": "table",
     "Test": "results",
+    "adjust": "multiplicity",
     "analyze": "analyze",
     "bootstrap": "bootstraps",
+    "bowker": "square_tables",
+    "chi_square": "contingency",
     "cluster_bootstrap": "bootstraps",
+    "cochran_q": "several_samples",
+    "cohen_kappa": "agreement.kappa",
+    "combine_pvalues": "combination",
     "demo_table": "demo",
+    "difference_ci": "proportions",
+    "direction_of_disagreement": "agreement.percent",
+    "fisher_exact": "fisher",
+    "fleiss_kappa": "agreement.kappa",
+    "friedman": "several_samples",
+    "gwet_ac1": "agreement.gwet",
+    "gwet_ac2": "agreement.gwet",
+    "hodges_lehmann": "locations",
+    "icc": "agreement.icc",
+    "kendall_w": "agreement.concordance",
+    "krippendorff_alpha": "agreement.alpha",
+    "kruskal": "several_samples",
+    "mann_whitney": "rank_sums",
+    "mcnemar": "mcnemar_tests",
+    "noninferiority": "equivalence",
+    "pabak": "agreement.percent",
     "paired_bootstrap": "bootstraps",
+    "paired_difference_ci": "paired_difference",
+    "percent_agreement": "agreement.percent",
     "permutation_test": "permute",
     "permutation_tests": "permute_table",
+    "proportion_ci": "proportions",
+    "sign_test": "sign_tests",
+    "stuart_maxwell": "square_tables",
+    "tost": "equivalence",
+    "tost_proportions": "equivalence",
+    "trend_test": "contingency",
+    "wilcoxon_signed_rank": "signed_ranks",
+    "within_levels": "agreement.percent",
 }
 
 

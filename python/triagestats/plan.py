@@ -105,9 +105,17 @@ def rate_plan(design: Design, *, weights: Weights, metric: str | None) -> Plan:
 
 
 def contrast_plan(
-    design: Design, targets: Sequence[Target], *, match: Match, weights: Weights, metric: str | None
+    design: Design,
+    targets: Sequence[Target],
+    *,
+    match: Match,
+    weights: Weights,
+    metric: str | None,
+    strata: bool = True,
 ) -> Plan | None:
     """Every target, pooled and by model, for all rows and by stratum; None where no target has scores.
+
+    Without `strata` for all rows alone.
 
     Raises
     ------
@@ -120,7 +128,7 @@ def contrast_plan(
     builder = TotalsBuilder(design.axes)
     blocks: list[Block] = []
     rows: list[Row] = []
-    for stratum in (None, *design.strata):
+    for stratum in (None, *(design.strata if strata else ())):
         keys = keys_of(design, match, stratum)
         for target in targets:
             block = contrast_block(builder, design, keys, target, weights=weights, stratum=stratum)

@@ -14,9 +14,10 @@ from triagestats.schema import GLOSSARY, SCHEMA_VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TIDY_SCHEMA", "Alternative", "Note", "Test", "plain", "tidy_frame"]
+__all__ = ["TIDY_SCHEMA", "Alternative", "Hypothesis", "Note", "Test", "plain", "tidy_frame"]
 
 Alternative = Literal["two-sided", "greater", "less"]
+Hypothesis = Alternative | Literal["equivalence"]
 
 _KINDS: Final = {"text": pl.String, "number": pl.Float64, "count": pl.Int64}
 TIDY_SCHEMA: Final = pl.Schema({column.name: _KINDS[column.kind] for column in GLOSSARY})
@@ -67,7 +68,7 @@ class Test:
     conf_low, conf_high, conf_level
         Interval of the estimate and its level, None where the test has none.
     alternative
-        `two-sided`, `greater` or `less`.
+        `two-sided`, `greater` or `less`; `equivalence` where both bounds are tested.
     method
         The test in words, and whether its p-value is exact.
     n
@@ -75,7 +76,7 @@ class Test:
     details
         Quantities of this method, plain values by name.
     notes
-        Choices made and doubts.
+        Choices made and doubts; one with the code `undefined` says why a number is None.
 
     Examples
     --------
@@ -97,16 +98,21 @@ class Test:
     conf_low: float | None = None
     conf_high: float | None = None
     conf_level: float | None = None
-    alternative: Alternative = "two-sided"
+    alternative: Hypothesis = "two-sided"
     method: str
     n: int
     details: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
+    @property
+    def undefined(self) -> str | None:
+        """Why what was asked is undefined for these data; None where it is defined."""
+        return next((note.message for note in self.notes if note.code == "undefined"), None)
+
     def tidy(self) -> pl.DataFrame:
         """One row with the columns of the glossary."""
         doubts = [note.message for note in self.notes if note.level == "caution"]
-        one_sided = "" if self.alternative == "two-sided" else f"; one-sided, {self.alternative}"
+        one_sided = f"; one-sided, {self.alternative}" if self.alternative in ("greater", "less") else ""
         row = {
             name: getattr(self, name)
             for name in (
@@ -120,15 +126,14 @@ class Test:
                 "p_value",
             )
         }
-        counts = {
-            name: self.details[name] for name in ("df", "n_clusters", "n_missing") if name in self.details
-        }
+        others = ("std_error", "df", "n_clusters", "n_missing")
+        details = {name: self.details[name] for name in others if name in self.details}
         return tidy_frame(
             [
                 row
-                | counts
+                | details
                 | {
-                    "status": "undefined" if self.p_value is None else "warning" if doubts else "ok",
+                    "status": "undefined" if self.undefined else "warning" if doubts else "ok",
                     "reason": " ".join(doubts) or None,
                     "method": self.method + one_sided,
                     "n_rows": self.n,
@@ -166,8 +171,10 @@ class Test:
             numbers.append(f"{self.conf_level:.4g} interval {self.conf_low:.4g} to {self.conf_high:.4g}")
         if self.statistic is not None and self.statistic != self.estimate:
             numbers.append(f"statistic = {self.statistic:.4g}")
-        p = "undefined" if self.p_value is None else f"= {self.p_value:.3g}"
-        numbers.append(f"p {p} ({self.alternative})")
+        if self.p_value is not None:
+            numbers.append(f"p = {self.p_value:.3g} ({self.alternative})")
+        if not numbers:
+            numbers.append("undefined")
         return " ".join([f"{self.method}: {', '.join(numbers)}, n = {self.n:,}.", *map(str, self.notes)])
 
 

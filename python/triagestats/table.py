@@ -221,6 +221,68 @@ reason, task, source, cluster, stratum
         frame, roles = recluster(self.frame, self.roles, cluster)
         return self._with(frame=frame, roles=roles)
 
+    def with_judge(self, judge: str) -> ResponseTable:
+        """The responses as one judge scored them, beside those that no judge did.
+
+        Parameters
+        ----------
+        judge
+            A judge that the table has.
+
+        Raises
+        ------
+        DataError
+            If it does not.
+
+        Examples
+        --------
+        >>> import triagestats as ts
+        >>> table = ts.ResponseTable(
+        ...     {"scenario": ["a", "a", "b", "b"], "judge": ["x", "y", "x", "y"], "score": [1, 0, 1, 1]}
+        ... )
+        >>> table.with_judge("y").frame["score"].to_list()
+        [0.0, 1.0]
+        """
+        if judge not in self.judges:
+            raise DataError(
+                f"`judge` must be a judge of the table, one of {listed(self.judges)}; got {judge!r}"
+            )
+        by = pl.col("judge")
+        return self._with(frame=self.frame.filter(by.is_null() | (by == judge)))
+
+    def with_unanimous_judges(self) -> ResponseTable:
+        """The responses on which all judges gave one score, beside those that no judge scored.
+
+        A note counts the others, which are left out.
+
+        Examples
+        --------
+        >>> import triagestats as ts
+        >>> table = ts.ResponseTable(
+        ...     {"scenario": ["a", "a", "b", "b"], "judge": ["x", "y", "x", "y"], "score": [1, 0, 1, 1]}
+        ... )
+        >>> table.with_unanimous_judges().frame["scenario"].unique().to_list()
+        ['b']
+        """
+        if "judge" not in self.frame.columns:
+            return self
+        key = [role for role in KEY_ROLES if role in self.frame.columns and role != "judge"]
+        scores = pl.col("score").drop_nulls()
+        rows = self.frame.with_columns(scores.n_unique().over(key).alias("_scores"))
+        kept = rows.filter(pl.col("_scores") <= 1).drop("_scores")
+        lost = rows.filter(pl.col("_scores") > 1).select(key).n_unique()
+        message = f"{lost:,} responses on which the judges differ are left out."
+        return self._with(
+            frame=kept, notes=(*self.notes, *([Note("unanimous", message, "caution")] if lost else []))
+        )
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The judges, sorted; none where the table has no such column."""
+        if "judge" not in self.frame.columns:
+            return ()
+        return tuple(self.frame["judge"].drop_nulls().unique().sort().to_list())
+
     def __repr__(self) -> str:
         scored = self.frame["score"].count()
         return (

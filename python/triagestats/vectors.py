@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Labels", "Missing", "complete_codes", "drop_missing", "labels_of", "numbers_of"]
+__all__ = ["Labels", "Missing", "complete_codes", "drop_missing", "labels_of", "numbers_of", "series_of"]
 
 Missing = Literal["raise", "omit"]
 
@@ -105,7 +105,7 @@ def labels_of(values: object, argument: str) -> Labels:
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         unique, places = np.unique(values, return_inverse=True)
         return Labels(places.astype(np.int64), tuple(map(str, unique.tolist())))
-    series = _series(values, argument)
+    series = series_of(values, argument)
     levels, _ = ordered_levels(series)
     text = as_text(series, argument)
     place = {level: code for code, level in enumerate(levels)}
@@ -198,7 +198,7 @@ def _frame(values: object, argument: str) -> Array:
 
 
 def _vector(values: object, argument: str) -> Array:
-    series = _series(values, argument)
+    series = series_of(values, argument)
     if not (series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null)):
         shown = next((value for value in series if isinstance(value, str)), series.dtype)
         raise ArgumentTypeError(f"`{argument}` must hold numbers; got {shown!r}")
@@ -206,7 +206,14 @@ def _vector(values: object, argument: str) -> Array:
     return numbers
 
 
-def _series(values: object, argument: str) -> pl.Series:
+def series_of(values: object, argument: str) -> pl.Series:
+    """A column from a list, an array or a series of any make; an ordered categorical becomes an Enum.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `values` is no array-like.
+    """
     if isinstance(values, pl.Series):
         return values.alias(argument)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
@@ -221,6 +228,6 @@ def _series(values: object, argument: str) -> pl.Series:
     else:
         listed = list(values)
     if getattr(kind, "ordered", False) and hasattr(kind, "categories"):  # an ordered categorical of pandas
-        order = pl.Enum([str(level) for level in kind.categories])
-        return pl.Series(argument, [v if isinstance(v, str) else None for v in listed], dtype=order)
+        names = {level: str(level) for level in kind.categories}  # what is missing is none of them
+        return pl.Series(argument, [names.get(value) for value in listed], dtype=pl.Enum(names.values()))
     return mixed_series(argument, listed)

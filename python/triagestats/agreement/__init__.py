@@ -1,0 +1,1 @@
+"""Agreement between raters: of judges, of annotators, of answers given twice."""
