@@ -98,7 +98,7 @@ def test_all_parts_are_there(demo: ts.Analysis) -> None:
         frame = getattr(demo, name)
         assert frame is None or tuple(frame.columns) == TIDY_COLUMNS
     present = {name for name in FRAMES if getattr(demo, name) is not None}
-    assert present == {"design", "rates", "contrasts", "missing", "sensitivity", "tests"}
+    assert present == {"design", "rates", "contrasts", "agreement", "missing", "sensitivity", "tests"}
     absent = next(note for note in demo.notes if note.code == "not_computed")
     assert all(name in absent.message for name in FRAMES if name not in present)
 
@@ -117,10 +117,12 @@ def test_tidy_has_one_row_an_estimate(demo: ts.Analysis) -> None:
     tidy = demo.tidy()
     assert tuple(tidy.columns) == TIDY_COLUMNS
     what = ["estimand", "term", "model", "condition", "contrast", "stratum", "judge", "metric", "status"]
+    assert demo.agreement is not None
     assert tidy.select(pl.struct(what).is_duplicated().any()).item() is False
     assert demo.contrasts is not None
     assert demo.missing is not None
-    assert tidy.height == demo.rates.height + demo.contrasts.height + demo.missing.height
+    parts = (demo.rates, demo.contrasts, demo.agreement, demo.missing)
+    assert tidy.height == sum(part.height for part in parts)
 
 
 def test_glance_is_one_row(demo: ts.Analysis) -> None:
@@ -278,15 +280,26 @@ def test_tests_hold_every_test(demo: ts.Analysis) -> None:
     assert demo.tests is not None
     assert demo.contrasts is not None
     pooled = demo.tests.filter(pl.col("model").is_null())
-    assert [method.partition(",")[0] for method in pooled["method"]] == [
-        "permutation of labels by cluster",
-        "cluster jackknife t",
-        "rows as independent",
-        "cells as independent",
+    of_mean = pooled.filter(pl.col("judge").is_null())
+    paired = [
+        "McNemar mid-p",
+        "McNemar by cluster (Obuchowski)",
+        "equivalence within 0.05 by Tango score",
+        "Wilcoxon signed-rank of independent cells",
+        "Wilcoxon signed-rank of cells by cluster",
     ]
-    assert pooled["p_value"][0] == demo.contrasts["p_value"][0]
+    clustered = ["permutation of labels by cluster", "cluster jackknife t"]
+    equivalence = "equivalence within 0.05 by cluster jackknife t"
+    independent = ["rows as independent", "cells as independent"]
+    kinds = [method.partition(",")[0] for method in of_mean["method"]]
+    assert kinds == [*clustered, *independent, equivalence, *paired]
+    for judge in ("judge_1", "judge_2"):
+        own = pooled.filter(pl.col("judge") == judge)
+        kinds = [method.partition(",")[0] for method in own["method"]]
+        assert kinds == [*clustered, equivalence, *paired]
+    assert of_mean["p_value"][0] == demo.contrasts["p_value"][0]
     assert pooled["p_value"].is_not_null().all()
-    t = pooled.filter(pl.col("statistic").is_not_null())
+    t = pooled.filter(pl.col("statistic").is_not_null() & pl.col("std_error").is_not_null())
     assert np.allclose(t["statistic"], t["estimate"] / t["std_error"], rtol=ROUNDING)
 
 

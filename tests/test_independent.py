@@ -31,7 +31,7 @@ def table(seed: int = 1) -> tuple[pl.DataFrame, np.ndarray]:
 
 def readings(fit: ts.Analysis) -> dict[str, dict]:
     assert fit.tests is not None
-    rows = fit.tests.filter(pl.col("method").str.contains("as independent"))
+    rows = fit.tests.filter(pl.col("method").str.ends_with("as independent, t"))
     return {row["method"].split(" as ")[0]: row for row in rows.iter_rows(named=True)}
 
 

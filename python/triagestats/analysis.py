@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from triagestats.agreement.of_table import Agreement
 from triagestats.arguments import valid_level
+from triagestats.contrast_rows import FAMILIES, quantities_of, rows_of, with_adjusted
+from triagestats.contrast_tests import ContrastTests
 from triagestats.inference import Family
 from triagestats.readings import Comparison, Reading
-from triagestats.results import Note, plain
+from triagestats.results import Note, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
 
 if TYPE_CHECKING:
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "Parts", "Settings", "assemble"]
 
-_LATER: Final = ("errors", "agreement", "regression", "mixed", "variance", "ranking")
-_ESTIMATES: Final = ("rates", "contrasts", *_LATER, "missing")
+_LATER: Final = ("errors", "regression", "mixed", "variance", "ranking")
+_ESTIMATES: Final = ("rates", "contrasts", "errors", "agreement", *_LATER[1:], "missing")
 _FRAMES: Final = ("design", *_ESTIMATES, "sensitivity", "tests")
 _SIZES: Final = ("rows", "responses", "scored", "cells", "scenarios")
 
@@ -55,6 +58,10 @@ class Parts:
         The family of rates or means.
     comparison
         The contrasts beside independent rows; None where nothing is compared.
+    contrast_tests
+        McNemar, signed rank and equivalence tests of the contrasts, by judge.
+    agreement
+        Agreement of judges and of labels; None where there is nothing to compare.
     notes
         Notes that do not depend on the level.
     """
@@ -64,6 +71,8 @@ class Parts:
     missing: pl.DataFrame | None
     rates: Family
     comparison: Comparison | None
+    contrast_tests: tuple[ContrastTests, ...]
+    agreement: Agreement | None
     notes: tuple[Note, ...]
 
 
@@ -89,8 +98,15 @@ class Analysis:
         the interval against 0 alone, without the margin.
     tests
         Each contrast under every test that applies: the permutation of labels by cluster, the
-        cluster jackknife t test, and t tests of rows, and cells, taken as independent.
-    errors, agreement, regression, mixed, variance, ranking
+        cluster jackknife t test, and t tests of rows, and cells, taken as independent; McNemar's test
+        of rows and the signed rank test of cells, each by cluster too; with a margin the two one-sided
+        tests of equivalence. By judge, and for the mean of the judges (`judge` is null). `p_adjusted`
+        is Holm's, within a family that the notes state.
+    agreement
+        Agreement of each pair of judges (`term` is `judges`), and of a model's labels across conditions
+        (`conditions`): percent agreement, disagreement, kappa, alpha; weighted kappa and ordinal alpha
+        where `levels` orders the labels. Cluster bootstrap percentile intervals.
+    errors, regression, mixed, variance, ranking
         None, with a note.
     details
         Quantities of single methods, long: `quantity` and `value`; with other columns.
@@ -131,8 +147,8 @@ class Analysis:
     def tidy(self) -> pl.DataFrame:
         """All estimates in one frame, one row each.
 
-        That is `rates`, `contrasts` and `missing`; `sensitivity` and `tests` hold other readings of the
-        same estimates, and `design` holds counts.
+        That is `rates`, `contrasts`, `agreement` and `missing`; `sensitivity` and `tests` hold other
+        readings of the same estimates, and `design` holds counts.
         """
         frames: list[pl.DataFrame | None] = [getattr(self, name) for name in _ESTIMATES]
         return pl.concat([frame for frame in frames if frame is not None])
@@ -202,20 +218,32 @@ class Analysis:
 def assemble(parts: Parts, conf_level: float) -> Analysis:
     """An analysis read at a level, from replicates that are there already."""
     reading = None if parts.comparison is None else Reading.at(parts.comparison, conf_level)
+    later = [name for name in (*_LATER, "agreement") if name != "agreement" or parts.agreement is None]
     return Analysis(
         design=parts.design,
         rates=parts.rates.read(conf_level),
-        contrasts=reading.contrasts if reading else None,
+        contrasts=with_adjusted(reading.contrasts, by_kind=False) if reading else None,
         **dict.fromkeys(_LATER),
+        agreement=None if parts.agreement is None else parts.agreement.read(conf_level),
         missing=parts.missing,
         sensitivity=reading.sensitivity() if reading else None,
-        tests=reading.tests() if reading else None,
-        details=parts.comparison.details() if parts.comparison else None,
+        tests=_tests(reading, parts, conf_level) if reading else None,
+        details=_details(parts.comparison, parts) if parts.comparison else None,
         notes=(
             *parts.notes,
             *(reading.notes() if reading else ()),
-            Note("not_computed", f"Not part of this analysis: {', '.join(_LATER)}."),
+            *((FAMILIES,) if reading and reading.contrasts.height > 1 else ()),
+            Note("not_computed", f"Not part of this analysis: {', '.join(later)}."),
         ),
         settings=replace(parts.settings, conf_level=conf_level),
         _parts=parts,
     )
+
+
+def _tests(reading: Reading, parts: Parts, conf_level: float) -> pl.DataFrame:
+    rows = rows_of(parts.contrast_tests, conf_level, parts.settings.margin)
+    return with_adjusted(pl.concat([reading.tests(), tidy_frame(rows)]), by_kind=True)
+
+
+def _details(comparison: Comparison, parts: Parts) -> pl.DataFrame:
+    return pl.concat([comparison.details(), quantities_of(parts.contrast_tests)], how="diagonal")

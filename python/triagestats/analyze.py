@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from triagestats import defaults, describe, missingness, plan, readings
+from triagestats import contrast_tests, defaults, describe, missingness, plan, readings
+from triagestats.agreement.of_table import agreement_of
 from triagestats.analysis import Analysis, Parts, Settings, assemble
 from triagestats.arguments import valid_choice, valid_level, valid_margin
 from triagestats.design import Design, Reference, design_of
@@ -122,7 +123,8 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     -----
     Scenarios are the sample: the intervals speak of new scenarios for these models. The p-value
     permutes condition labels within clusters, one relabelling a cluster for all of its rows; with two
-    crossed cluster columns it is that of the t test. p-values are not adjusted for their number.
+    crossed cluster columns it is that of the t test. `p_adjusted` is Holm's within a family that the
+    notes state; verdicts do not use it.
 
     With fewer than 5 clusters intervals are withheld, with fewer than 12 they carry a warning. Null and
     NaN scores are missing: they enter no estimate, and `missing` counts them with the worst cases.
@@ -170,6 +172,10 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     valid_resamples(options.n_resamples, len(planned))
     rates, rate_notes = infer(rate_plan, kind="mean", options=options)
     comparison, contrast_notes = _compare(design, contrast_plan, options)
+    drawn = {name: asked[name] for name in ("n_resamples", "seed", "n_threads")}
+    readers, test_notes = contrast_tests.readers_of(table, design, reference)
+    tests = contrast_tests.contrast_tests(readers, weights=weights, match=match, metric=name, **drawn)
+    agreement = agreement_of(table, design, **drawn)
     parts = Parts(
         settings=Settings(
             cluster=design.cluster_name,
@@ -187,6 +193,8 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         missing=missingness.missing_frame(design, name),
         rates=rates,
         comparison=comparison,
+        contrast_tests=tests,
+        agreement=agreement,
         notes=(
             *table.notes,
             *design.notes,
@@ -194,6 +202,8 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             *describe.plan_notes(design, targets, match=match, weights=weights, interval=interval),
             *rate_notes,
             *contrast_notes,
+            *test_notes,
+            *(agreement.notes if agreement else ()),
         ),
     )
     return assemble(parts, level)

@@ -138,8 +138,6 @@ def plan_notes(
         notes.append(Note("no_contrasts", f"Nothing is compared: {what}."))
     if interval == "auto":
         notes.append(Note("intervals", f"Intervals: {_intervals(design, compared=bool(targets))}."))
-    if len(targets) * max(1, len(design.models)) > 1:
-        notes.append(Note("multiplicity", "p-values are not adjusted for their number."))
     return tuple(notes)
 
 

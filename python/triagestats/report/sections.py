@@ -10,6 +10,7 @@ import polars as pl
 
 from triagestats.analysis import Analysis
 from triagestats.readings import INDEPENDENT
+from triagestats.report.agreement import agreement_grid
 from triagestats.report.grid import Grid
 from triagestats.report.labels import Decimals, Row, count, level_text, name, p_text, percent, place, quantity
 
@@ -68,6 +69,7 @@ class _Summary:
         rates = self.fit.rates
         yield self.rates(rates.filter(pl.col("stratum").is_null()))
         yield self.rates_by_stratum(rates)
+        yield self.agreement()
         yield self.design()
         yield self.missing()
         yield self.doubts()
@@ -231,6 +233,12 @@ class _Summary:
             for condition in conditions
         ]
         return [Grid(title, (by, "condition"), ("estimate",), tuple(rows)).without_constants()]
+
+    def agreement(self) -> Section:
+        if self.fit.agreement is None:
+            return []
+        grid = agreement_grid(self.fit.agreement, self.level)
+        return [] if grid is None else [grid.without_constants()]
 
     def design(self) -> Section:
         sizes = self.sizes
