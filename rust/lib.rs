@@ -20,6 +20,7 @@ pub mod flips;
 #[cfg(test)]
 mod golden;
 pub mod integers;
+pub mod models;
 pub mod nested;
 pub mod parallel;
 pub mod permutation;

@@ -31,6 +31,7 @@ mod permutation;
 mod quantile;
 mod subset;
 mod weights;
+mod wild_regression;
 
 /// Additions between two looks for Ctrl-C: about a tenth of a second for one thread.
 const ADDITIONS_PER_CHUNK: usize = 1 << 27;
@@ -172,6 +173,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(weights::bayesian_totals, module)?)?;
     module.add_function(wrap_pyfunction!(weights::bayesian_weights, module)?)?;
     module.add_function(wrap_pyfunction!(weights::wild_weights, module)?)?;
+    module.add_function(wrap_pyfunction!(wild_regression::wild_regression, module)?)?;
+    module.add_function(wrap_pyfunction!(wild_regression::enumerate_wild_regression, module)?)?;
+    module.add_function(wrap_pyfunction!(wild_regression::weighted_wild_regression, module)?)?;
     module.add_function(wrap_pyfunction!(flips::sign_flip_totals, module)?)?;
     module.add_function(wrap_pyfunction!(flips::sign_flips, module)?)?;
     module.add_function(wrap_pyfunction!(permutation::permute_blocks, module)?)?;

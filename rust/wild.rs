@@ -51,16 +51,20 @@ pub fn weights(
     check_range(first, count_rows(out, n_clusters)?)?;
     let cpu = Cpu::detect();
     for (row, index) in out.chunks_exact_mut(n_clusters).zip(first..) {
-        let mut stream = Stream::new(cpu, seed, index);
-        match kind {
-            Kind::Rademacher => each_sign(&mut stream, row.iter_mut(), |weight, negative| {
-                *weight = if negative { -1.0 } else { 1.0 };
-            }),
-            Kind::Webb => webb(&mut stream, row),
-            Kind::Mammen => mammen(&mut stream, row),
-        }
+        draw(kind, &mut Stream::new(cpu, seed, index), row);
     }
     Ok(())
+}
+
+/// Weights of the clusters in one replicate, from its stream.
+pub(crate) fn draw(kind: Kind, stream: &mut Stream, row: &mut [f64]) {
+    match kind {
+        Kind::Rademacher => each_sign(stream, row.iter_mut(), |weight, negative| {
+            *weight = if negative { -1.0 } else { 1.0 };
+        }),
+        Kind::Webb => webb(stream, row),
+        Kind::Mammen => mammen(stream, row),
+    }
 }
 
 fn webb(stream: &mut Stream, row: &mut [f64]) {

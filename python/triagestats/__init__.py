@@ -34,6 +34,20 @@ if TYPE_CHECKING:
     from triagestats.fisher import fisher_exact
     from triagestats.locations import hodges_lehmann
     from triagestats.mcnemar_tests import mcnemar
+    from triagestats.models.correlation import model_correlation
+    from triagestats.models.generalisability import Generalisability
+    from triagestats.models.linear import lpm
+    from triagestats.models.linear_model import LinearModel
+    from triagestats.models.logit import logit
+    from triagestats.models.logit_model import LogitModel
+    from triagestats.models.mediation import mediation
+    from triagestats.models.sandwich import SmallSample
+    from triagestats.models.scenario_level import scenario_regression
+    from triagestats.models.scenario_result import ScenarioRegression
+    from triagestats.models.strata import stratum_difference
+    from triagestats.models.variance import variance_components
+    from triagestats.models.variance_result import VarianceComponents
+    from triagestats.models.wild import wild_bootstrap
     from triagestats.multiplicity import adjust
     from triagestats.paired_difference import paired_difference_ci
     from triagestats.permute import permutation_test
@@ -56,12 +70,18 @@ __all__ = [
     "Estimates",
     "Function",
     "Gap",
+    "Generalisability",
+    "LinearModel",
+    "LogitModel",
     "Mean",
     "Note",
     "PermutationTests",
     "ResponseTable",
+    "ScenarioRegression",
+    "SmallSample",
     "Test",
     "TriagestatsError",
+    "VarianceComponents",
     "__version__",
     "adjust",
     "analyze",
@@ -85,8 +105,12 @@ __all__ = [
     "kendall_w",
     "krippendorff_alpha",
     "kruskal",
+    "logit",
+    "lpm",
     "mann_whitney",
     "mcnemar",
+    "mediation",
+    "model_correlation",
     "noninferiority",
     "pabak",
     "paired_bootstrap",
@@ -95,12 +119,16 @@ __all__ = [
     "permutation_test",
     "permutation_tests",
     "proportion_ci",
+    "scenario_regression",
     "sign_test",
+    "stratum_difference",
     "stuart_maxwell",
     "tost",
     "tost_proportions",
     "trend_test",
+    "variance_components",
     "wilcoxon_signed_rank",
+    "wild_bootstrap",
     "within_levels",
 ]
 
@@ -114,11 +142,17 @@ _HOMES = {
     "Estimates": "estimates",
     "Function": "estimands",
     "Gap": "estimands",
+    "Generalisability": "models.generalisability",
+    "LinearModel": "models.linear_model",
+    "LogitModel": "models.logit_model",
     "Mean": "estimands",
     "Note": "results",
     "PermutationTests": "permute_table",
     "ResponseTable": "table",
+    "ScenarioRegression": "models.scenario_result",
+    "SmallSample": "models.sandwich",
     "Test": "results",
+    "VarianceComponents": "models.variance_result",
     "adjust": "multiplicity",
     "analyze": "analyze",
     "bootstrap": "bootstraps",
@@ -141,8 +175,12 @@ _HOMES = {
     "kendall_w": "agreement.concordance",
     "krippendorff_alpha": "agreement.alpha",
     "kruskal": "several_samples",
+    "logit": "models.logit",
+    "lpm": "models.linear",
     "mann_whitney": "rank_sums",
     "mcnemar": "mcnemar_tests",
+    "mediation": "models.mediation",
+    "model_correlation": "models.correlation",
     "noninferiority": "equivalence",
     "pabak": "agreement.percent",
     "paired_bootstrap": "bootstraps",
@@ -151,12 +189,16 @@ _HOMES = {
     "permutation_test": "permute",
     "permutation_tests": "permute_table",
     "proportion_ci": "proportions",
+    "scenario_regression": "models.scenario_level",
     "sign_test": "sign_tests",
+    "stratum_difference": "models.strata",
     "stuart_maxwell": "square_tables",
     "tost": "equivalence",
     "tost_proportions": "equivalence",
     "trend_test": "contingency",
+    "variance_components": "models.variance",
     "wilcoxon_signed_rank": "signed_ranks",
+    "wild_bootstrap": "models.wild",
     "within_levels": "agreement.percent",
 }
 

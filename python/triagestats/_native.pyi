@@ -23,6 +23,7 @@ __all__ = [
     "crossed_counts",
     "crossed_totals",
     "enumerate_blocks",
+    "enumerate_wild_regression",
     "nested_totals",
     "permutation_codes",
     "permute_blocks",
@@ -31,6 +32,8 @@ __all__ = [
     "sign_flips",
     "subset_masks",
     "subset_totals",
+    "weighted_wild_regression",
+    "wild_regression",
     "wild_weights",
 ]
 
@@ -194,6 +197,48 @@ def wild_weights(
     likely. "mammen": (1 - sqrt 5) / 2 with chance (sqrt 5 + 1) / (2 sqrt 5), else
     (1 + sqrt 5) / 2.
     """
+
+def wild_regression(
+    scores: NDArray[np.float64],
+    left: NDArray[np.float64],
+    n_resamples: int,
+    seed: int,
+    *,
+    kind: Literal["rademacher", "webb", "mammen"],
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """Replicates of a coefficient and its variance in the wild cluster bootstrap.
+
+    `scores` is (G, P, 1 + K), finite, with P one or two vectors of residuals; `left` is (G, K). With
+    w the weights of a replicate, those of `wild_weights`, part p has the sum
+    `w @ scores[:, p, 0]` and, for the clusters, the scores
+    `w * scores[:, p, 0] - left @ (w @ scores[:, p, 1:])`. Returns (R, 2), of two parts (R, 5): the
+    sum of each part; then the sum of the squares of the scores of the first and, of two, the sum of
+    their products and that of the squares of the second.
+    """
+
+def enumerate_wild_regression(
+    scores: NDArray[np.float64],
+    left: NDArray[np.float64],
+    n_resamples: int,
+    *,
+    first: int = 0,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """As `wild_regression`, for sign vectors number `first` to `first + n_resamples - 1` of all 2**G.
+
+    Cluster g is negated where bit g of the number is set, so number 0 changes nothing. G is at most 63.
+    """
+
+def weighted_wild_regression(
+    scores: NDArray[np.float64],
+    left: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    *,
+    n_threads: int = 1,
+) -> NDArray[np.float64]:
+    """As `wild_regression`, for the given `weights`, (R, G)."""
 
 def sign_flip_totals(
     values: NDArray[np.float64],

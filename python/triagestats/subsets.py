@@ -39,6 +39,7 @@ def subset_test(
     alternative: Alternative = "two-sided",
     n_threads: int = 1,
     chunk: int | None = None,
+    value: Callable[[Array], Array] | None = None,
 ) -> tuple[float, Permuted]:
     """Permutation test of two groups of clusters.
 
@@ -51,7 +52,7 @@ def subset_test(
     Parameters
     ----------
     totals
-        Sum and number of values of each cluster, shape (G, 2).
+        Sum and number of values of each cluster, shape (G, 2); or what `value` reads, shape (G, K).
     chosen
         Whether a cluster is in the first group, shape (G,).
     statistic
@@ -62,12 +63,15 @@ def subset_test(
         As in `block_tests`.
     n_threads, chunk
         They change the time and the memory, not the result.
+    value
+        The value of a group from its totals, (..., K) to (...), in place of the mean.
 
     Returns
     -------
     tuple
         T and its test.
     """
+    of_group = value or _mean
     n_clusters, size = len(chosen), int(chosen.sum())
     whole = totals.sum(axis=0)
     # The smaller group is drawn; the other one is what is left.
@@ -76,12 +80,12 @@ def subset_test(
 
     def of_sums(drawn: Array) -> Array:
         pair = np.stack([drawn, whole - drawn], axis=-2)
-        return statistic((pair[..., 0] / pair[..., 1])[..., :: -1 if swapped else 1])
+        return statistic(of_group(pair)[..., :: -1 if swapped else 1])
 
     observed = float(of_sums(totals[~chosen if swapped else chosen].sum(axis=0)))
     n_moving = n_clusters if np.ptp(totals, axis=0).any() else 0
     count = math.comb(n_clusters, size)
-    is_linear = is_difference and bool((totals[:, 1] == totals[0, 1]).all())
+    is_linear = value is None and is_difference and bool((totals[:, 1] == totals[0, 1]).all())
     exact = count <= n_resamples
     if not exact and is_linear:
         found = _convolved(totals[:, 0], ~chosen if swapped else chosen, alternative, swapped=swapped)
@@ -95,7 +99,10 @@ def subset_test(
         )
     )
     null = of_sums(sums)
-    noise = ROUNDING * float(np.abs(whole[0] / whole[1]) + np.abs(totals[:, 0] / totals[:, 1]).max())
+    own = of_group(totals)
+    noise = ROUNDING * float(
+        np.abs(of_group(whole)) + np.max(np.abs(own), where=np.isfinite(own), initial=0.0)
+    )
     center = Center(0.0) if is_linear and not exact else Center.of(null, observed, exact=exact)
     if not (exact or is_linear) and 2 * size == n_clusters:
         probes = np.concatenate([totals[chosen].sum(axis=0)[None], sums[:PROBES]])
@@ -108,6 +115,11 @@ def subset_test(
         return observed, Permuted((b + 1) / (n + 1), "drawn", n, n_moving, 1 / (n + 1))
     smallest = most_extreme(null, center, alternative, noise) / count
     return observed, Permuted(max(b, 1) / count, "enumeration", count, n_moving, smallest)
+
+
+def _mean(sums: Array) -> Array:
+    result: Array = sums[..., 0] / sums[..., 1]
+    return result
 
 
 def _convolved(
@@ -163,10 +175,10 @@ def subset_law(values: Lattice, size: int) -> Law | None:
 
 
 def _enumerated(totals: Array, size: int, chunk: int | None) -> Iterator[Array]:
-    """Sums of every subset, in parts of shape (A, 2)."""
+    """Sums of every subset, in parts of shape (A, K)."""
     n_clusters = len(totals)
     subsets = combinations(range(n_clusters), size)
-    for _, number in chunks(math.comb(n_clusters, size), 2 * size, chunk):
+    for _, number in chunks(math.comb(n_clusters, size), totals.shape[1] * size, chunk):
         flat = np.fromiter(chain.from_iterable(islice(subsets, number)), dtype=np.intp, count=number * size)
         yield totals[flat.reshape(number, size)].sum(axis=1)
 
@@ -174,7 +186,7 @@ def _enumerated(totals: Array, size: int, chunk: int | None) -> Iterator[Array]:
 def _drawn(
     totals: Array, size: int, n_resamples: int, seed: int, n_threads: int, chunk: int | None
 ) -> Iterator[Array]:
-    """Sums of drawn subsets, in parts of shape (R, 2)."""
+    """Sums of drawn subsets, in parts of shape (R, K)."""
     totals = np.ascontiguousarray(totals)
-    for first, number in chunks(n_resamples, 2, chunk):
+    for first, number in chunks(n_resamples, totals.shape[1], chunk):
         yield _native.subset_totals(totals, size, number, seed, first=first, n_threads=n_threads)

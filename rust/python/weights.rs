@@ -160,20 +160,23 @@ pub fn wild_weights<'py>(
     kind: &str,
     first: u64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let kind = match kind {
-        "rademacher" => Kind::Rademacher,
-        "webb" => Kind::Webb,
-        "mammen" => Kind::Mammen,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "`kind` must be \"rademacher\", \"webb\" or \"mammen\", got {kind:?}"
-            )));
-        }
-    };
+    let kind = kind_of(kind)?;
     check_some("the number of clusters", n_clusters)?;
     let rows_per_chunk = chunk(n_clusters, NonZeroUsize::MIN);
     let out = run(py, first, n_resamples, n_clusters, rows_per_chunk, |number, rows| {
         wild::weights(kind, n_clusters, seed, number, rows)
     })?;
     into_array(py, (n_resamples, n_clusters), out)
+}
+
+/// A distribution of weights by its name.
+pub fn kind_of(kind: &str) -> PyResult<Kind> {
+    match kind {
+        "rademacher" => Ok(Kind::Rademacher),
+        "webb" => Ok(Kind::Webb),
+        "mammen" => Ok(Kind::Mammen),
+        _ => Err(PyValueError::new_err(format!(
+            "`kind` must be \"rademacher\", \"webb\" or \"mammen\", got {kind:?}"
+        ))),
+    }
 }

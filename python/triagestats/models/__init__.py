@@ -1,0 +1,1 @@
+"""Models of response tables, one family a file."""

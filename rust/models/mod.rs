@@ -1,0 +1,3 @@
+//! Kernels of models.
+
+pub mod wild;
