@@ -168,11 +168,77 @@ def test_scores_stand_in_for_labels() -> None:
     assert chosen(fit, "kappa", term="judges")["estimate"] == pytest.approx(golden.estimate, rel=EXACT)
 
 
+def two_judges(first: list[float], second: list[float]) -> ts.Analysis:
+    n = len(first)
+    frame = {
+        "scenario": [f"s{place:02}" for place in range(n)] * 2,
+        "judge": ["x"] * n + ["y"] * n,
+        "score": [*first, *second],
+    }
+    return ts.analyze(frame, n_resamples=99)
+
+
+def test_graded_scores_are_an_ordered_scale() -> None:
+    first = [1, 2, 3, 4, 5, 3, 2, 1, 5, 4, 3, 2]
+    second = [1, 2, 3, 5, 5, 3, 1, 1, 4, 4, 3, 3]
+    fit = two_judges(list(map(float, first)), list(map(float, second)))
+    golden = ts.cohen_kappa(first, second, weights="quadratic")
+    assert chosen(fit, "weighted_kappa")["estimate"] == pytest.approx(golden.estimate, rel=EXACT)
+    ordinal = ts.krippendorff_alpha(np.column_stack([first, second]), metric="ordinal")
+    assert chosen(fit, "alpha_ordinal")["estimate"] == pytest.approx(ordinal.estimate, rel=1e-9)
+
+
+def test_judges_who_all_say_the_same() -> None:
+    fit = two_judges([1.0] * 12, [1.0] * 12)
+    assert chosen(fit, "percent_agreement")["estimate"] == 1
+    assert chosen(fit, "kappa")["status"] == "undefined"
+
+
+def test_scores_of_many_values_are_no_categories() -> None:
+    rng = np.random.default_rng(3)
+    fit = two_judges(rng.random(30).tolist(), rng.random(30).tolist())
+    assert fit.agreement is None
+    note = next(note for note in fit.notes if note.code == "no_agreement")
+    assert "60 different scores" in note.message
+    assert "ts.icc" in note.message
+
+
+def test_labels_that_no_judge_gave_are_compared_once() -> None:
+    scenario = [f"s{s:02}" for s in range(12)]
+    letters = pl.DataFrame(
+        {
+            "scenario": scenario * 2,
+            "condition": ["one"] * 12 + ["two"] * 12,
+            "response": ["A", "B"] * 12,
+            "gold": ["A"] * 24,
+        }
+    )
+    free = pl.DataFrame({"scenario": scenario, "condition": "free", "response": None, "gold": "A"})
+    judged = pl.DataFrame(
+        {
+            "scenario": scenario * 2,
+            "condition": "free",
+            "judge": ["x"] * 12 + ["y"] * 12,
+            "label": ["A", "B"] * 12,
+        }
+    )
+    table = ts.ResponseTable(pl.concat([letters, free], how="vertical_relaxed")).with_judgments(judged)
+    fit = ts.analyze(table, n_resamples=99)
+    assert fit.agreement is not None
+    kappa = fit.agreement.filter((pl.col("estimand") == "kappa") & (pl.col("term") == "conditions"))
+    assert kappa.filter(pl.col("contrast") == "one, two")["judge"].to_list() == [None]
+    assert kappa.filter(pl.col("contrast") == "free, one")["judge"].to_list() == ["x", "y"]
+    assert fit.tests is not None
+    unjudged = fit.tests.filter((pl.col("contrast") == "two - one") | (pl.col("contrast") == "one - two"))
+    assert unjudged["judge"].null_count() == unjudged.height
+    assert not unjudged["method"].str.contains("judges agree").any()
+
+
 def test_one_judge_and_one_condition_have_nothing_to_compare() -> None:
     fit = ts.analyze({"scenario": ["a", "b", "c", "d", "e", "f"], "score": [1, 0, 1, 1, 0, 1]})
     assert fit.agreement is None
-    note = next(note for note in fit.notes if note.code == "not_computed")
-    assert "agreement" in note.message
+    note = next(note for note in fit.notes if note.code == "no_agreement")
+    assert "no labels, and not two judges" in note.message
 
 
 def test_the_summary_shows_agreement(demo: ts.Analysis) -> None:

@@ -98,7 +98,16 @@ def test_all_parts_are_there(demo: ts.Analysis) -> None:
         frame = getattr(demo, name)
         assert frame is None or tuple(frame.columns) == TIDY_COLUMNS
     present = {name for name in FRAMES if getattr(demo, name) is not None}
-    assert present == {"design", "rates", "contrasts", "agreement", "missing", "sensitivity", "tests"}
+    assert present == {
+        "design",
+        "rates",
+        "contrasts",
+        "agreement",
+        "regression",
+        "missing",
+        "sensitivity",
+        "tests",
+    }
     absent = next(note for note in demo.notes if note.code == "not_computed")
     assert all(name in absent.message for name in FRAMES if name not in present)
 
@@ -121,7 +130,8 @@ def test_tidy_has_one_row_an_estimate(demo: ts.Analysis) -> None:
     assert tidy.select(pl.struct(what).is_duplicated().any()).item() is False
     assert demo.contrasts is not None
     assert demo.missing is not None
-    parts = (demo.rates, demo.contrasts, demo.agreement, demo.missing)
+    assert demo.regression is not None
+    parts = (demo.rates, demo.contrasts, demo.agreement, demo.regression, demo.missing)
     assert tidy.height == sum(part.height for part in parts)
 
 

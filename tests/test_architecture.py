@@ -131,6 +131,7 @@ ORDER: list[str | tuple[str, ...]] = [
     "models.covariance",
     "models.engines",
     "models.absorbed",
+    "models.contrast_regression",
     "models.linear_terms",
     "models.t_inference",
     "models.linear_model",

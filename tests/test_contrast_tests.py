@@ -164,6 +164,24 @@ def test_equivalence_is_read_at_the_level(demo: ts.Analysis) -> None:
     assert row["p_value"] == same["p_value"]
 
 
+def test_both_p_values_are_in_the_details(demo: ts.Analysis) -> None:
+    found = ts.tost(ts.demo_table(), margin=0.1).details
+    for side in ("lower", "upper"):
+        value = quantity(demo, f"equivalence_p_{side}", "letter - free_text", None)
+        assert value == pytest.approx(found[f"p_{side}"], rel=EXACT)
+
+
+def test_equivalence_without_variation_is_undefined_with_a_reason() -> None:
+    scenario = [f"s{s:02}" for s in range(20)] * 2
+    frame = {"scenario": scenario, "condition": ["a"] * 20 + ["b"] * 20, "score": [1, 0] * 20}
+    fit = ts.analyze(frame, margin=0.1, n_resamples=99)
+    (row,) = kind(fit, "equivalence within 0.1 by cluster").to_dicts()
+    assert (row["p_value"], row["conf_low"], row["status"]) == (None, None, "undefined")
+    assert "all clusters agree" in row["reason"]
+    (tango,) = kind(fit, "equivalence within 0.1 by Tango").to_dicts()
+    assert 0 < tango["p_value"] < 1
+
+
 def test_without_a_margin_there_is_no_equivalence() -> None:
     fit = ts.analyze(ts.demo_table(), n_resamples=99)
     assert kind(fit, "equivalence").is_empty()

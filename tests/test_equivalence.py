@@ -108,6 +108,33 @@ def test_no_discordant_pair_proves_nothing() -> None:
     assert found.tidy()["status"][0] == "undefined"
 
 
+def test_zeros_do_not_prove_that_a_median_is_small() -> None:
+    """Cells of means of judges: most do not differ, and the pseudo-median has no width."""
+    d = [0.0] * 277 + [0.5] * 22 + [-0.5] * 45
+    found = ts.tost(d, margin=0.05, method="signed-rank")
+    assert found.p_value is None
+    assert "no width" in str(found.undefined)
+    assert ts.tost(d, margin=0.05).p_value > 0.05  # type: ignore[operator]
+
+
+def test_noninferiority_speaks_of_its_own_bound() -> None:
+    found = ts.noninferiority([[120, 32], [13, 35]], margin=0.1)
+    assert "bound -0.1" in found.method
+    assert "high" not in found.details
+    assert "p_upper" not in found.details
+
+
+def test_what_is_read_as_proportions_is_said() -> None:
+    assert [note.code for note in ts.tost([1, 0, 1, 1], [0, 1, 1, 1], margin=0.3).notes] == ["method"]
+    assert ts.tost([1, 0, 1, 1], [0, 1, 1, 1], margin=0.3, method="tango").notes == ()
+
+
+def test_keys_of_a_table_without_a_partner_are_counted() -> None:
+    notes = {note.code: note.message for note in ts.tost(ts.demo_table(), margin=0.1).notes}
+    assert notes["unmatched"].startswith("6 of 255 keys are not scored at all of the levels")
+    assert "plain mean of their estimates" in notes["pooled"]
+
+
 @pytest.mark.parametrize("shift", [0.1, 1e6 + 0.1])
 def test_rounding_is_no_variation(shift: float) -> None:
     y = np.arange(1.0, 9.0)
@@ -208,6 +235,8 @@ def test_few_clusters_are_withheld() -> None:
         (lambda: ts.tost([[1, 2, 3], [3, 4, 5]], margin=0.1), "a 2 x 2 table of paired counts"),
         (lambda: ts.tost([[1, -2], [3, 4]], margin=0.1), "a negative count"),
         (lambda: ts.tost(margin=0.1), "`x` is needed"),
+        (lambda: ts.tost([1, 1, 1], [1, 1, 1], margin=1), "must lie between -1 and 1 for a difference of"),
+        (lambda: ts.tost_proportions(0, 10, 10, 10, margin=1.5), "must lie between -1 and 1"),
         (lambda: ts.tost([1, 2], [1, 3], margin=0.1, model="m"), "need a ResponseTable"),
         (lambda: ts.tost([1, 2], [1, 3], margin=0.1, method="welsh"), "`method` must be one of"),  # type: ignore[arg-type]
         (lambda: ts.tost_proportions(3, 2, 1, 2, margin=0.1), "`nobs1` must be at least 1 and `count1`"),

@@ -13,6 +13,7 @@ from triagestats.arguments import valid_level
 from triagestats.contrast_rows import FAMILIES, quantities_of, rows_of, with_adjusted
 from triagestats.contrast_tests import ContrastTests
 from triagestats.inference import Family
+from triagestats.models.contrast_regression import ContrastRegressions
 from triagestats.readings import Comparison, Reading
 from triagestats.results import Note, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "Parts", "Settings", "assemble"]
 
-_LATER: Final = ("errors", "regression", "mixed", "variance", "ranking")
-_ESTIMATES: Final = ("rates", "contrasts", "errors", "agreement", *_LATER[1:], "missing")
+_LATER: Final = ("errors", "mixed", "variance", "ranking")
+_ESTIMATES: Final = (
+    "rates", "contrasts", "errors", "agreement", "regression", "mixed", "variance", "ranking", "missing",
+)  # fmt: skip
+_ELSEWHERE: Final = {"variance": "variance (see ts.variance_components)"}
 _FRAMES: Final = ("design", *_ESTIMATES, "sensitivity", "tests")
 _SIZES: Final = ("rows", "responses", "scored", "cells", "scenarios")
 
@@ -62,6 +66,8 @@ class Parts:
         McNemar, signed rank and equivalence tests of the contrasts, by judge.
     agreement
         Agreement of judges and of labels; None where there is nothing to compare.
+    regression
+        The fixed-effects regressions; None where nothing is compared.
     notes
         Notes that do not depend on the level.
     """
@@ -73,6 +79,7 @@ class Parts:
     comparison: Comparison | None
     contrast_tests: tuple[ContrastTests, ...]
     agreement: Agreement | None
+    regression: ContrastRegressions | None
     notes: tuple[Note, ...]
 
 
@@ -106,7 +113,10 @@ class Analysis:
         Agreement of each pair of judges (`term` is `judges`), and of a model's labels across conditions
         (`conditions`): percent agreement, disagreement, kappa, alpha; weighted kappa and ordinal alpha
         where `levels` orders the labels. Cluster bootstrap percentile intervals.
-    errors, regression, mixed, variance, ranking
+    regression
+        `score ~ condition | scenario x model x variant` by least squares, for each condition column, pooled
+        and by model, with CRV1 errors; a note where it and the contrast do not say the same of 0.
+    errors, mixed, variance, ranking
         None, with a note.
     details
         Quantities of single methods, long: `quantity` and `value`; with other columns.
@@ -147,8 +157,8 @@ class Analysis:
     def tidy(self) -> pl.DataFrame:
         """All estimates in one frame, one row each.
 
-        That is `rates`, `contrasts`, `agreement` and `missing`; `sensitivity` and `tests` hold other
-        readings of the same estimates, and `design` holds counts.
+        That is `rates`, `contrasts`, `agreement`, `regression` and `missing`; `sensitivity` and `tests` hold
+        other readings of the same estimates, and `design` holds counts.
         """
         frames: list[pl.DataFrame | None] = [getattr(self, name) for name in _ESTIMATES]
         return pl.concat([frame for frame in frames if frame is not None])
@@ -218,13 +228,15 @@ class Analysis:
 def assemble(parts: Parts, conf_level: float) -> Analysis:
     """An analysis read at a level, from replicates that are there already."""
     reading = None if parts.comparison is None else Reading.at(parts.comparison, conf_level)
-    later = [name for name in (*_LATER, "agreement") if name != "agreement" or parts.agreement is None]
+    computed = {"agreement": parts.agreement, "regression": parts.regression}
+    later = [*_LATER, *(name for name, part in computed.items() if part is None)]
     return Analysis(
         design=parts.design,
         rates=parts.rates.read(conf_level),
         contrasts=with_adjusted(reading.contrasts, by_kind=False) if reading else None,
         **dict.fromkeys(_LATER),
         agreement=None if parts.agreement is None else parts.agreement.read(conf_level),
+        regression=None if parts.regression is None else parts.regression.read(conf_level),
         missing=parts.missing,
         sensitivity=reading.sensitivity() if reading else None,
         tests=_tests(reading, parts, conf_level) if reading else None,
@@ -232,18 +244,31 @@ def assemble(parts: Parts, conf_level: float) -> Analysis:
         notes=(
             *parts.notes,
             *(reading.notes() if reading else ()),
+            *_disagreeing(parts, reading, conf_level),
             *((FAMILIES,) if reading and reading.contrasts.height > 1 else ()),
-            Note("not_computed", f"Not part of this analysis: {', '.join(later)}."),
+            Note(
+                "not_computed",
+                f"Not part of this analysis: {', '.join(_ELSEWHERE.get(n, n) for n in later)}.",
+            ),
         ),
         settings=replace(parts.settings, conf_level=conf_level),
         _parts=parts,
     )
 
 
+def _disagreeing(parts: Parts, reading: Reading | None, conf_level: float) -> tuple[Note, ...]:
+    if parts.regression is None or reading is None:
+        return ()
+    return parts.regression.notes(reading.contrasts, conf_level)
+
+
 def _tests(reading: Reading, parts: Parts, conf_level: float) -> pl.DataFrame:
     rows = rows_of(parts.contrast_tests, conf_level, parts.settings.margin)
-    return with_adjusted(pl.concat([reading.tests(), tidy_frame(rows)]), by_kind=True)
+    tests = pl.concat([reading.tests(), tidy_frame(rows)]).with_columns(pl.col("status").fill_null("ok"))
+    return with_adjusted(tests, by_kind=True)
 
 
 def _details(comparison: Comparison, parts: Parts) -> pl.DataFrame:
-    return pl.concat([comparison.details(), quantities_of(parts.contrast_tests)], how="diagonal")
+    return pl.concat(
+        [comparison.details(), quantities_of(parts.contrast_tests, parts.settings.margin)], how="diagonal"
+    )

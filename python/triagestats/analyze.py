@@ -14,6 +14,7 @@ from triagestats.errors import ArgumentError
 from triagestats.estimands import Estimand
 from triagestats.independent import read_independent
 from triagestats.inference import Options, infer
+from triagestats.models.contrast_regression import contrast_regressions
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS, RoleArgument
@@ -175,7 +176,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     drawn = {name: asked[name] for name in ("n_resamples", "seed", "n_threads")}
     readers, test_notes = contrast_tests.readers_of(table, design, reference)
     tests = contrast_tests.contrast_tests(readers, weights=weights, match=match, metric=name, **drawn)
-    agreement = agreement_of(table, design, **drawn)
+    agreement, agreement_notes = agreement_of(table, design, **drawn)
     parts = Parts(
         settings=Settings(
             cluster=design.cluster_name,
@@ -195,6 +196,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         comparison=comparison,
         contrast_tests=tests,
         agreement=agreement,
+        regression=contrast_regressions(design, metric=name),
         notes=(
             *table.notes,
             *design.notes,
@@ -203,7 +205,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             *rate_notes,
             *contrast_notes,
             *test_notes,
-            *(agreement.notes if agreement else ()),
+            *agreement_notes,
         ),
     )
     return assemble(parts, level)

@@ -19,6 +19,7 @@ from triagestats.step_procedures import adjusted
 __all__ = ["FAMILIES", "quantities_of", "rows_of", "with_adjusted"]
 
 ROWS: Final = "rows as independent"
+NO_SPREAD: Final = "all clusters agree, so nothing shows how far the estimate could be off"
 
 FAMILIES: Final = Note(
     "families",
@@ -41,19 +42,29 @@ def rows_of(tests: Sequence[ContrastTests], conf_level: float, margin: float | N
     return rows
 
 
-def quantities_of(tests: Sequence[ContrastTests]) -> pl.DataFrame:
-    """Counts behind the tests of pairs, one row each: `quantity` and `value`."""
+def quantities_of(tests: Sequence[ContrastTests], margin: float | None) -> pl.DataFrame:
+    """Counts and one-sided p-values behind the tests, one row each: `quantity` and `value`."""
     names = ("estimand", "term", "model", "contrast", "judge")
     rows = [
         {name: found.identity[name] for name in names} | {"quantity": quantity, "value": value}
         for found in tests
-        if found.paired is not None
-        for quantity, value in _quantities(found.paired)
+        for quantity, value in (*_quantities(found.paired), *_one_sided(found.by_cluster, margin))
     ]
     return pl.DataFrame(rows, schema=dict.fromkeys((*names, "quantity"), pl.String) | {"value": pl.Float64})
 
 
-def _quantities(paired: PairedTests) -> Iterator[tuple[str, float]]:
+def _one_sided(found: ClusterTest | None, margin: float | None) -> Iterator[tuple[str, float | None]]:
+    """Both p-values of the equivalence test by cluster."""
+    if found is None or margin is None or found.n_clusters < FEWEST_CLUSTERS:
+        return
+    sides = t_sides(found.error, Bounds(-margin, margin, 0.05), "")
+    yield "equivalence_p_lower", sides.lower.p_value
+    yield "equivalence_p_upper", sides.upper.p_value
+
+
+def _quantities(paired: PairedTests | None) -> Iterator[tuple[str, float]]:
+    if paired is None:
+        return
     if paired.b is not None and paired.c is not None:
         yield "discordant_level_only", float(paired.b)
         yield "discordant_reference_only", float(paired.c)
@@ -88,9 +99,9 @@ def _of_clusters(found: ClusterTest, bounds: Bounds | None, *, shown: bool) -> I
     if shown and found.permuted is not None:
         method = f"permutation of labels by cluster, {found.permuted.how}"
         yield same | {"p_value": found.permuted.p_value, "method": method}
-    if found.n_clusters < FEWEST_CLUSTERS or not error.std_error > 0:
+    if found.n_clusters < FEWEST_CLUSTERS:
         return
-    if shown:
+    if shown and error.std_error > 0:
         arrays = (np.array([value]) for value in (error.estimate, error.std_error, error.df))
         yield same | {
             "std_error": error.std_error,
@@ -100,9 +111,8 @@ def _of_clusters(found: ClusterTest, bounds: Bounds | None, *, shown: bool) -> I
             "method": "cluster jackknife t",
         }
     if bounds is not None:
-        yield same | _equivalence(
-            t_sides(error, bounds, "cluster jackknife t"), bounds, "cluster jackknife t"
-        )
+        sides = t_sides(error, bounds, "cluster jackknife t", NO_SPREAD)
+        yield same | _equivalence(sides, bounds, "cluster jackknife t")
 
 
 def _of_pairs(
@@ -119,6 +129,8 @@ def _of_pairs(
             "conf_high": high,
             "conf_level": conf_level,
             "p_value": found.mcnemar.p_value,
+            "status": "undefined" if found.mcnemar.undefined else "ok",
+            "reason": found.mcnemar.undefined,
             "method": f"McNemar mid-p, {ROWS}{only}, {counts}; Tango interval",
         }
         if (clustered := found.mcnemar_by_cluster) is not None:
@@ -147,7 +159,7 @@ def _result(test: Test, method: str, n_clusters: int | None) -> dict[str, Any]:
         "p_value": test.p_value,
         "method": method,
         "n_clusters": n_clusters,
-        "status": "undefined" if test.undefined else None,
+        "status": "undefined" if test.undefined else "ok",
         "reason": test.undefined,
     }
 
@@ -162,4 +174,6 @@ def _equivalence(sides: Sides, bounds: Bounds, method: str) -> dict[str, Any]:
         "conf_level": bounds.conf_level,
         "p_value": max(known) if len(known) == 2 else None,
         "method": f"equivalence within {bounds.high:g} by {method}",
+        "status": "ok" if sides.undefined is None else "undefined",
+        "reason": sides.undefined,
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from triagestats.blocks import Target, contrast_targets
 from triagestats.defaults import FEWEST_CLUSTERS
@@ -43,14 +44,19 @@ class Reader:
         The responses with these scores.
     binary
         The responses whose scores are 0 and 1: those of the judge, or those on which all judges agree.
-    unanimous
-        Whether `binary` leaves out responses on which judges differ.
+    judged
+        The joint levels that have judges. Contrasts of other levels are the same whoever reads them.
     """
 
     judge: str | None
     design: Design
     binary: Design
-    unanimous: bool = False
+    judged: frozenset[str] = frozenset()
+
+    def reads(self, target: Target) -> bool:
+        """Whether a judge has a say in a contrast."""
+        levels = {self.design.levels[code].label for columns in target.columns for code in columns}
+        return bool(levels & self.judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +127,17 @@ def readers_of(
     notes: list[Note] = []
     readers = []
     agreed = _design(table.with_unanimous_judges(), reference)
-    readers.append(Reader(None, design, agreed or design, unanimous=True))
+    judged: frozenset[str] = frozenset()
+    if design.factors:
+        judged = frozenset(table.frame.filter(pl.col("judge").is_not_null())["condition"])
+    readers.append(Reader(None, design, agreed or design, judged))
     for judge in table.judges:
         own = _design(table.with_judge(judge), reference)
         if own is None:
             message = f"The scores of judge {judge!r} alone cannot be compared: they are too few."
             notes.append(Note("judge_left_out", message, "caution"))
         else:
-            readers.append(Reader(judge, own, own))
+            readers.append(Reader(judge, own, own, judged))
     return tuple(readers), tuple(notes)
 
 
@@ -154,6 +163,8 @@ def contrast_tests(
     found: list[ContrastTests] = []
     for reader in readers:
         for target in contrast_targets(reader.design):
+            if reader.judge is not None and not reader.reads(target):
+                continue
             clusters = _cluster_tests(
                 reader.design,
                 target,
@@ -176,7 +187,8 @@ def contrast_tests(
                 }
                 of_clusters, of_pairs = clusters.get(model), paired.get(model)
                 if of_clusters is not None or of_pairs is not None:
-                    found.append(ContrastTests(identity, reader.unanimous, of_clusters, of_pairs))
+                    unanimous = reader.judge is None and reader.reads(target)
+                    found.append(ContrastTests(identity, unanimous, of_clusters, of_pairs))
     return tuple(found)
 
 
@@ -241,12 +253,15 @@ class _Matched:
 def _matched(design: Design, match: Match, target: Target) -> _Matched:
     """The keys scored at level and reference of a target, by its label in the design at hand."""
     own = [t for t in contrast_targets(design) if (t.term, t.estimand) == (target.term, target.estimand)]
-    axis = design.axes[0]
     keys = keys_of(design, match)
-    parts = [keys.matched(list(columns)) for t in own for columns in t.columns] or [keys.matched([0, 0])]
-    unit = np.concatenate([part.unit for part in parts])[: None if own else 0]
-    model = np.concatenate([part.model for part in parts])[: len(unit)]
-    values = np.concatenate([part.values for part in parts])[: len(unit)]
+    parts = [keys.matched(list(columns)) for t in own for columns in t.columns]
+    if not parts:
+        nothing = np.empty(0, dtype=np.int64)
+        return _Matched(np.empty(0), np.empty(0), nothing, nothing, design.models)
+    axis = design.axes[0]
+    unit = np.concatenate([part.unit for part in parts])
+    model = np.concatenate([part.model for part in parts])
+    values = np.concatenate([part.values for part in parts])
     cluster = axis.codes[unit if axis.by == "unit" else model]
     return _Matched(values[:, 0], values[:, 1], model, cluster, design.models)
 

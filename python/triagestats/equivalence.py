@@ -108,10 +108,11 @@ def tost(
 
     Notes
     -----
-    Data without variation prove nothing: where all differences are equal the tests are undefined, with a
-    reason. Tango's score test is defined without discordant pairs, as its error at the bound is not 0: 40
-    equal pairs and a margin of .05 give p = .073. The signed rank test drops differences that equal a bound,
-    and speaks of the pseudo-median, which for 0/1 values is no proportion: these are refused.
+    Data without variation prove nothing: where all differences are equal, or so many that the interval of
+    the pseudo-median has no width, the tests are undefined, with a reason. Tango's score test is defined
+    without discordant pairs, as its error at the bound is not 0: 40 equal pairs and a margin of .05 give
+    p = .073. The signed rank test drops differences that equal a bound, and speaks of the pseudo-median,
+    which for 0/1 values is no proportion: these are refused.
 
     References
     ----------
@@ -189,6 +190,11 @@ seed, n_threads
     ArgumentError, ArgumentTypeError, DataError, DesignError
         As in `tost`.
 
+    References
+    ----------
+    Lakens, D. (2017), Equivalence tests: a practical primer for t tests, correlations, and meta-analyses,
+    Social Psychological and Personality Science 8(4):355-362, doi:10.1177/1948550617697177.
+
     Examples
     --------
     >>> import triagestats as ts
@@ -261,7 +267,8 @@ def tost_proportions(
     x1, n1 = _share(count1, nobs1, "count1", "nobs1")
     x2, n2 = _share(count2, nobs2, "count2", "nobs2")
     sides = count_sides(x1, n1, x2, n2, bounds, method)
-    return _equivalence(Found(sides, bounds, "difference of proportions", "p1 - p2", n1 + n2, {}, ()))
+    what, contrast = "difference of independent proportions", "first - second"
+    return _equivalence(Found(sides, bounds, what, contrast, n1 + n2, {}, ()))
 
 
 def _share(count: object, nobs: object, *names: str) -> tuple[int, int]:
@@ -315,8 +322,24 @@ def _test(
     if sides.undefined is not None:
         notes.append(Note("undefined", f"The test is undefined: {sides.undefined}.", "caution"))
     shown = p_value is not None and p_value < bounds.alpha
-    name = "equivalent" if alternative == "equivalence" else "noninferior"
     low, high = sides.ends or (None, None)
+    tests = {
+        "lower": {
+            "statistic_lower": sides.lower.statistic,
+            "p_lower": sides.lower.p_value,
+            "low": bounds.low,
+        },
+        "upper": {
+            "statistic_upper": sides.upper.statistic,
+            "p_upper": sides.upper.p_value,
+            "high": bounds.high,
+        },
+    }
+    if alternative == "equivalence":
+        name, said, about = "equivalent", f"bounds {bounds.low:g} and {bounds.high:g}", ["lower", "upper"]
+    else:
+        side, bound = ("lower", bounds.low) if alternative == "greater" else ("upper", bounds.high)
+        name, said, about = "noninferior", f"bound {bound:g}", [side]
     return Test(
         estimand=found.estimand,
         contrast=found.contrast,
@@ -327,17 +350,12 @@ def _test(
         conf_high=high,
         conf_level=bounds.conf_level,
         alternative=alternative,
-        method=f"{what}: {sides.method}, bounds {bounds.low:g} and {bounds.high:g}",
+        method=f"{what}: {sides.method}, {said}",
         n=found.n,
         details={
             **found.details,
             **sides.details,
-            "statistic_lower": sides.lower.statistic,
-            "statistic_upper": sides.upper.statistic,
-            "p_lower": sides.lower.p_value,
-            "p_upper": sides.upper.p_value,
-            "low": bounds.low,
-            "high": bounds.high,
+            **{key: value for side in about for key, value in tests[side].items()},
             "alpha": bounds.alpha,
             name: None if p_value is None else shown,
         },

@@ -202,7 +202,7 @@ def _of_counts(asked: Asked, counts: NDArray[np.int64], bounds: Bounds) -> Found
         raise ArgumentError("`clusters` needs the pairs themselves, not their counts")
     n = int(counts.sum())
     sides = tango_sides(int(counts[0, 1]), int(counts[1, 0]), n, bounds)
-    return Found(sides, bounds, "difference of proportions", "x - y", n, {}, ())
+    return Found(sides, bounds, "difference of paired proportions", "x - y", n, {}, ())
 
 
 def _pairs(asked: Asked) -> Pairs:
@@ -235,6 +235,8 @@ def _of_pairs(asked: Asked, pairs: Pairs, bounds: Bounds) -> Found:
     method = asked.method or ("cluster" if pairs.clustered else "tango" if binary else "t")
     notes = list(pairs.notes)
     details: dict[str, Any] = {"n_missing": pairs.n_missing}
+    if method == "tango" and asked.method is None:
+        notes.append(Note("method", "Values of 0 and 1 are read as proportions: method='tango'."))
     if method not in _CLUSTERED:
         notes += pairs.independence("method='cluster'")
     if method == "tango":
@@ -277,7 +279,7 @@ def _of_pairs(asked: Asked, pairs: Pairs, bounds: Bounds) -> Found:
         sides = _enough(t_sides(error, bounds, "cluster jackknife t"), shared)
         details["n_clusters"] = shared.size
         notes += few_cluster_notes(shared.size)
-    what = {"tango": "difference of proportions", "signed-rank": "pseudo-median"}
+    what = {"tango": "difference of paired proportions", "signed-rank": "pseudo-median"}
     contrast = pairs.contrast if pairs.names[1] else pairs.names[0]
     return Found(sides, bounds, what.get(method, "mean difference"), contrast, n, details, tuple(notes))
 

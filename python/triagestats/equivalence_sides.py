@@ -171,8 +171,18 @@ def t_sides(found: MeanError, bounds: Bounds, method: str, why: str = CONSTANT) 
     )
 
 
+def _of_proportions(bounds: Bounds) -> None:
+    """Refuse bounds that every difference of proportions lies between, or cannot reach."""
+    if not -1 < bounds.low < bounds.high < 1:
+        raise ArgumentError(
+            "`margin` (or `low` and `high`) must lie between -1 and 1 for a difference of proportions; got "
+            f"bounds {bounds.low:g} and {bounds.high:g}"
+        )
+
+
 def tango_sides(b: int, c: int, n: int, bounds: Bounds) -> Sides:
     """Tango's score test of the difference of paired proportions at each bound."""
+    _of_proportions(bounds)
     tests = tango_tests(b, c, n, bounds.low, bounds.high)
     return Sides(
         (b - c) / n,
@@ -193,6 +203,7 @@ def count_sides(
     method: Literal["miettinen-nurminen", "mee", "wald"],
 ) -> Sides:
     """Tests of the difference of two independent proportions at each bound."""
+    _of_proportions(bounds)
     difference = count1 / nobs1 - count2 / nobs2
     if method == "wald":
         tests = wald_tests(count1, nobs1, count2, nobs2, bounds.low, bounds.high)
@@ -228,15 +239,19 @@ def rank_sides(
     above = wilcoxon_signed_rank(differences - bounds.high, alternative="less", **asked)
     center = hodges_lehmann(differences, conf_level=bounds.conf_level)
     low, high = center.conf_low, center.conf_high
-    ends = None if low is None or high is None else (low, high)
-    return Sides(
+    sides = Sides(
         float(np.median(differences)) if center.estimate is None else center.estimate,
         Side(below.statistic, below.p_value),
         Side(above.statistic, above.p_value),
-        ends,
+        None if low is None or high is None else (low, high),
         below.method,
         {"n_zero_lower": below.details["n_zero"], "n_zero_upper": above.details["n_zero"]},
     )
+    if sides.ends is None:
+        return sides.withheld(
+            "so many differences are equal that the interval of the pseudo-median has no width; test the mean"
+        )
+    return sides
 
 
 def pivots_of(counts: NDArray[Any], sums: Array, sizes: Array, estimate: float) -> tuple[Array, Array]:

@@ -16,7 +16,8 @@ from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.estimands import Difference, Estimand
 from triagestats.evidence import Evidence, gather_evidence
 from triagestats.labels import listed
-from triagestats.pairs import level_codes
+from triagestats.matching import keys_of
+from triagestats.pairs import level_codes, lost_keys
 from triagestats.plan import contrast_plan
 from triagestats.results import Note
 from triagestats.schema import Match, Weights
@@ -96,6 +97,12 @@ def table_sides(
     )
     n_clusters = int(evidence.n_clusters[place])
     notes = [*table.notes, *(note for note in design.notes if note.code != "reference")]
+    keys = keys_of(design, match)
+    for columns in target.columns:
+        notes += lost_keys(keys, list(columns))[1]
+    if design.has_models and model is None and weights == "scenario":
+        message = f"Pooled over {len(design.models)} models: the plain mean of their estimates."
+        notes.append(Note("pooled", message))
     return TableSides(
         sides=_sides(evidence, place, bounds_at(wanted.null), n_clusters, smooth=wanted.smooth),
         estimand=wanted,

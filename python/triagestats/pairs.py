@@ -12,7 +12,7 @@ from triagestats.columns import Shared, column_of, frame_of, shared_rows
 from triagestats.design import Design, design_of
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.labels import label_of, listed
-from triagestats.matching import keys_of
+from triagestats.matching import Keys, keys_of
 from triagestats.results import Note
 from triagestats.schema import Match
 from triagestats.table import ResponseTable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Pairs", "level_codes", "read_pairs"]
+__all__ = ["Pairs", "level_codes", "lost_keys", "read_pairs"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,14 +163,11 @@ def _of_levels(x: object, y: object, table: ResponseTable, clusters: object, mat
             f"no key is scored at both {names[0]!r} and {names[1]!r} with match={match!r}; "
             "match='cell' averages repetitions, match='scenario' also averages variants"
         )
-    planned = int((~np.isnan(keys.values[:, [first, second]])).any(axis=1).sum())
-    lost = planned - len(paired.unit)
+    lost, unmatched = lost_keys(keys, [first, second])
     axis = design.axes[0]
     codes = axis.codes[paired.unit if axis.by == "unit" else paired.model]
     notes = [*table.notes, *(note for note in design.notes if note.code != "reference")]
-    if lost:
-        message = f"{lost:,} of {planned:,} keys are scored at one of the levels only, and left out."
-        notes.append(Note("unmatched", message, "caution"))
+    notes += unmatched
     if len(design.models) > 1:
         notes.append(Note("pooled", f"Pairs of {len(design.models)} models are pooled."))
     return Pairs(
@@ -181,6 +178,16 @@ def _of_levels(x: object, y: object, table: ResponseTable, clusters: object, mat
         n_missing=lost,
         notes=tuple(notes),
     )
+
+
+def lost_keys(keys: Keys, columns: list[int]) -> tuple[int, tuple[Note, ...]]:
+    """How many keys are scored at some of the levels but not at all, and a note where there are some."""
+    scored = ~np.isnan(keys.values[:, columns])
+    planned, whole = int(scored.any(axis=1).sum()), int(scored.all(axis=1).sum())
+    if planned == whole:
+        return 0, ()
+    message = f"{planned - whole:,} of {planned:,} keys are not scored at all of the levels, and left out."
+    return planned - whole, (Note("unmatched", message, "caution"),)
 
 
 def level_codes(design: Design, x: object, y: object) -> tuple[int, int]:

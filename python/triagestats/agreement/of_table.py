@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Agreement", "agreement_of"]
 
 _SHOWN: Final = ("percent_agreement", "disagreement", "kappa", "weighted_kappa")
+_MOST_SCORES: Final = 20
+"""Different scores up to which they are categories."""
 _MOST_LEVELS: Final = 6
 """Conditions up to which all pairs are compared; beyond, each with the reference."""
 _ONE_CATEGORY: Final = "only one category was used, so that chance agreement is 1 and the coefficient 0/0"
@@ -43,12 +45,9 @@ class Agreement:
     ----------
     estimates
         One estimate a coefficient and comparison, all from one set of draws.
-    notes
-        Choices made and doubts.
     """
 
     estimates: Estimates
-    notes: tuple[Note, ...]
 
     def read(self, conf_level: float) -> pl.DataFrame:
         """The frame `agreement` at a level."""
@@ -85,19 +84,17 @@ class _Compared:
 
 def agreement_of(
     table: ResponseTable, design: Design, *, n_resamples: int, seed: int, n_threads: int
-) -> Agreement | None:
+) -> tuple[Agreement | None, tuple[Note, ...]]:
     """Percent agreement, kappa and alpha, with intervals by cluster; None where nothing can be compared.
 
-    Judges are compared on the responses that both labelled (or scored 0 and 1, in a table without labels);
-    conditions on the keys that have a label at both, pooled over models and by model, by each judge.
+    Judges are compared on the responses that both labelled (or scored, in a table without labels); conditions
+    on the keys that have a label at both, pooled over models and by model, by each judge.
     """
     labels = _labels(table)
-    if labels is None:
-        return None
+    if isinstance(labels, str):
+        return None, (Note("no_agreement", labels),)
     name, frame = labels
-    scale = scale_of([frame["_label"]], table.levels)
-    if scale.size < 2:
-        return None
+    scale = scale_of([frame["_label"]], table.levels if name == "response" else None)
     frame = frame.with_columns(
         pl.Series("_code", codes_on(scale, frame["_label"], name)),
         (pl.col(_cluster(frame)).rank("dense") - 1).cast(pl.Int64).alias("_cluster"),
@@ -106,29 +103,38 @@ def agreement_of(
     if name == "response":
         compared += _conditions(frame, table, design, scale)
     if not compared:
-        return None
-    chosen = tuple(c for c in pair_coefficients(scale) if c.name in (*_SHOWN, _alpha(scale)))
+        message = "Agreement: no response has labels of two judges, and no key has labels at two conditions."
+        return None, (Note("no_agreement", message),)
+    shown = [*_SHOWN, _alpha(scale)]
+    if scale.size == 2:
+        shown.remove("weighted_kappa")  # it is kappa
+    chosen = tuple(c for c in pair_coefficients(scale) if c.name in shown)
     estimates = _estimate(compared, chosen, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
     notes: tuple[Note, ...] = ()
     if len(design.axes) > 1:
         message = f"Agreement is resampled by {design.axes[0].name} alone, not by both cluster columns."
         notes = (Note("agreement_clusters", message, "caution"),)
-    return Agreement(estimates, notes)
+    return Agreement(estimates), notes
 
 
 def _alpha(scale: Scale) -> str:
     return "alpha_ordinal" if scale.ordered else "alpha_nominal"
 
 
-def _labels(table: ResponseTable) -> tuple[str, pl.DataFrame] | None:
-    """The frame with what is compared as `_label`: responses, else scores of 0 and 1."""
+def _labels(table: ResponseTable) -> tuple[str, pl.DataFrame] | str:
+    """The frame with responses, else scores, as `_label`; or why there is nothing to compare."""
     frame = table.frame
     if "response" in frame.columns and frame["response"].count():
         return "response", frame.with_columns(pl.col("response").alias("_label"))
-    scores = frame["score"].drop_nulls()
-    if len(table.judges) > 1 and scores.is_in([0.0, 1.0]).all():
-        return "score", frame.with_columns(pl.col("score").cast(pl.Int64).alias("_label"))
-    return None
+    if len(table.judges) < 2:
+        return "Agreement: the table has no labels, and not two judges."
+    number = frame["score"].drop_nulls().n_unique()
+    if number > _MOST_SCORES:
+        return (
+            f"Agreement: the judges gave {number:,} different scores, too many to be categories; see ts.icc "
+            "for the agreement of numbers."
+        )
+    return "score", frame.with_columns(pl.col("score").alias("_label"))
 
 
 def _cluster(frame: pl.DataFrame) -> str:
@@ -167,14 +173,16 @@ def _conditions(
         pairs = [pair for pair in pairs if pair[0] == levels[0]]
     key = [role for role in KEY_ROLES if role in frame.columns and role not in ("judge", "condition")]
     size = _n_clusters(frame)
-    for judge in table.judges or (None,):
-        rows = (
-            frame if judge is None else frame.filter(pl.col("judge").is_null() | (pl.col("judge") == judge))
-        )
+    own = pl.col("judge").is_null() if "judge" in frame.columns else pl.lit(value=True)
+    judged = set(frame.filter(~own)["condition"])
+    for judge in (None, *table.judges):
+        rows = frame.filter(own if judge is None else own | (pl.col("judge") == judge))
         wide = rows.pivot("condition", index=[*key, "_cluster"], values="_code")
         for first, second in pairs:
             if first not in wide.columns or second not in wide.columns:
                 continue
+            if bool(judged & {first, second}) != (judge is not None):
+                continue  # labels that no judge gave are the same for all
             both = wide.filter(pl.col(first).is_not_null() & pl.col(second).is_not_null())
             identity = {"term": "conditions", "contrast": f"{first}, {second}", "judge": judge}
             found = [_compared(identity, both, first, second, size, scale)]
