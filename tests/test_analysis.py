@@ -98,16 +98,7 @@ def test_all_parts_are_there(demo: ts.Analysis) -> None:
         frame = getattr(demo, name)
         assert frame is None or tuple(frame.columns) == TIDY_COLUMNS
     present = {name for name in FRAMES if getattr(demo, name) is not None}
-    assert present == {
-        "design",
-        "rates",
-        "contrasts",
-        "agreement",
-        "regression",
-        "missing",
-        "sensitivity",
-        "tests",
-    }
+    assert present == set(FRAMES) - {"mixed", "variance", "ranking"}
     absent = next(note for note in demo.notes if note.code == "not_computed")
     assert all(name in absent.message for name in FRAMES if name not in present)
 
@@ -131,7 +122,8 @@ def test_tidy_has_one_row_an_estimate(demo: ts.Analysis) -> None:
     assert demo.contrasts is not None
     assert demo.missing is not None
     assert demo.regression is not None
-    parts = (demo.rates, demo.contrasts, demo.agreement, demo.regression, demo.missing)
+    assert demo.errors is not None
+    parts = (demo.rates, demo.contrasts, demo.errors, demo.agreement, demo.regression, demo.missing)
     assert tidy.height == sum(part.height for part in parts)
 
 
@@ -156,7 +148,7 @@ def test_to_dict_is_plain_json_with_a_schema_version(demo: ts.Analysis) -> None:
     assert json.loads(demo.to_json()) == values
     assert values["schema_version"] == SCHEMA_VERSION
     assert set(FRAMES) < set(values)
-    assert values["errors"] is None
+    assert values["mixed"] is None
     assert values["rates"][0]["estimate"] == demo.rates["estimate"][0]
     assert list(values["contrasts"][0]) == list(TIDY_COLUMNS)
     assert values["settings"]["n_clusters"] == [17]

@@ -17,13 +17,14 @@ from triagestats.models.contrast_regression import ContrastRegressions
 from triagestats.readings import Comparison, Reading
 from triagestats.results import Note, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
+from triagestats.triage.error_families import Errors
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Analysis", "Parts", "Settings", "assemble"]
 
-_LATER: Final = ("errors", "mixed", "variance", "ranking")
+_LATER: Final = ("mixed", "variance", "ranking")
 _ESTIMATES: Final = (
     "rates", "contrasts", "errors", "agreement", "regression", "mixed", "variance", "ranking", "missing",
 )  # fmt: skip
@@ -68,6 +69,8 @@ class Parts:
         Agreement of judges and of labels; None where there is nothing to compare.
     regression
         The fixed-effects regressions; None where nothing is compared.
+    errors
+        The direction of error; None without an ordered scale and gold.
     notes
         Notes that do not depend on the level.
     """
@@ -80,6 +83,7 @@ class Parts:
     contrast_tests: tuple[ContrastTests, ...]
     agreement: Agreement | None
     regression: ContrastRegressions | None
+    errors: Errors | None
     notes: tuple[Note, ...]
 
 
@@ -116,7 +120,10 @@ class Analysis:
     regression
         `score ~ condition | scenario x model x variant` by least squares, for each condition column, pooled
         and by model, with CRV1 errors; a note where it and the contrast do not say the same of 0.
-    errors, mixed, variance, ranking
+    errors
+        Rates of labels below (`under_rate`) and above (`over_rate`) the gold range, their difference, and
+        their contrasts, where `levels` orders the labels and there is gold; judges are averaged.
+    mixed, variance, ranking
         None, with a note.
     details
         Quantities of single methods, long: `quantity` and `value`; with other columns.
@@ -157,8 +164,8 @@ class Analysis:
     def tidy(self) -> pl.DataFrame:
         """All estimates in one frame, one row each.
 
-        That is `rates`, `contrasts`, `agreement`, `regression` and `missing`; `sensitivity` and `tests` hold
-        other readings of the same estimates, and `design` holds counts.
+        That is `rates`, `contrasts`, `errors`, `agreement`, `regression` and `missing`; `sensitivity` and
+        `tests` hold other readings of the same estimates, and `design` holds counts.
         """
         frames: list[pl.DataFrame | None] = [getattr(self, name) for name in _ESTIMATES]
         return pl.concat([frame for frame in frames if frame is not None])
@@ -228,13 +235,14 @@ class Analysis:
 def assemble(parts: Parts, conf_level: float) -> Analysis:
     """An analysis read at a level, from replicates that are there already."""
     reading = None if parts.comparison is None else Reading.at(parts.comparison, conf_level)
-    computed = {"agreement": parts.agreement, "regression": parts.regression}
+    computed = {"errors": parts.errors, "agreement": parts.agreement, "regression": parts.regression}
     later = [*_LATER, *(name for name, part in computed.items() if part is None)]
     return Analysis(
         design=parts.design,
         rates=parts.rates.read(conf_level),
         contrasts=with_adjusted(reading.contrasts, by_kind=False) if reading else None,
         **dict.fromkeys(_LATER),
+        errors=None if parts.errors is None else parts.errors.read(conf_level),
         agreement=None if parts.agreement is None else parts.agreement.read(conf_level),
         regression=None if parts.regression is None else parts.regression.read(conf_level),
         missing=parts.missing,

@@ -20,6 +20,7 @@ from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS, RoleArgument
 from triagestats.schema import Interval, Match, Unparsed, Weights
 from triagestats.table import ResponseTable
+from triagestats.triage.direction import errors_of_table
 
 __all__ = ["analyze"]
 
@@ -176,6 +177,9 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     drawn = {name: asked[name] for name in ("n_resamples", "seed", "n_threads")}
     readers, test_notes = contrast_tests.readers_of(table, design, reference)
     tests = contrast_tests.contrast_tests(readers, weights=weights, match=match, metric=name, **drawn)
+    errors = errors_of_table(
+        table, reference=reference, estimands=estimands, match=match, weights=weights, options=options
+    )
     agreement, agreement_notes = agreement_of(table, design, **drawn)
     parts = Parts(
         settings=Settings(
@@ -196,6 +200,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         comparison=comparison,
         contrast_tests=tests,
         agreement=agreement,
+        errors=errors,
         regression=contrast_regressions(design, metric=name),
         notes=(
             *table.notes,
@@ -206,6 +211,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             *contrast_notes,
             *test_notes,
             *agreement_notes,
+            *(errors.notes if errors else ()),
         ),
     )
     return assemble(parts, level)

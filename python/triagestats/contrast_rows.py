@@ -24,7 +24,7 @@ NO_SPREAD: Final = "all clusters agree, so nothing shows how far the estimate co
 FAMILIES: Final = Note(
     "families",
     "p_adjusted is Holm's: pooled contrasts are one family, those of single models another, in each stratum; "
-    "in `tests` also by kind of test and by judge.",
+    "in `tests` also by kind of test and by judge, in `errors` by measure.",
 )
 
 

@@ -241,13 +241,18 @@ def _also(status: str, reason: str | None, extra: str) -> tuple[str, str]:
 
 
 def infer(
-    plan: Plan, *, kind: Literal["mean", "contrast"], options: Options
+    plan: Plan, *, kind: Literal["mean", "contrast"], options: Options, compared: bool = True
 ) -> tuple[Family, tuple[Note, ...]]:
-    """Evidence and tests of the blocks of a plan."""
+    """Evidence and tests of the blocks of a plan.
+
+    Unless contrasts are `compared` under several intervals, replicates are made only where the interval
+    that is shown ends at their quantiles.
+    """
     blocks, totals = plan.blocks, plan.totals
     one_axis = len(totals.axes) == 1
     drawn = options.interval not in ("auto", "jackknife-t")
-    read = drawn or (kind == "contrast" and one_axis)
+    rough = any(not block.target.estimand.smooth for block in blocks)
+    read = drawn or (kind == "contrast" and one_axis and (compared or rough))
     evidence = gather_evidence(
         blocks,
         totals,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["MOST_LABELS", "Family", "Permuted", "block_tests", "max_t"]
+__all__ = ["MOST_LABELS", "Family", "Permuted", "block_null", "block_tests", "max_t"]
 
 MOST_LABELS: Final = 8
 MOST_CONVOLVED: Final = 4
@@ -174,6 +174,24 @@ def block_tests(
         else:
             results.append(Permuted((b + 1) / (count + 1), "drawn", count, n_moving, 1 / (count + 1)))
     return tuple(results)
+
+
+def block_null(
+    block: Block, totals: Array, *, n_resamples: int, seed: int, n_threads: int = 1
+) -> tuple[Array, bool]:
+    """Estimates of a block under the relabellings of `block_tests`, shape (A, E), and whether A are all.
+
+    Parameters
+    ----------
+    block, totals, n_resamples, seed, n_threads
+        As in `block_tests`; the block has 2 to 8 labels.
+    """
+    data = _Scores.of(block, totals)
+    moving = np.asarray(data.differs.any(axis=1))
+    exact = _countable(int(moving.sum()), math.factorial(block.numerators.shape[1]), n_resamples)
+    if exact:
+        return data.enumerated(moving, n_threads, None), True
+    return data.drawn(n_resamples, seed, n_threads, None), False
 
 
 def max_t(

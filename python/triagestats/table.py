@@ -221,6 +221,14 @@ reason, task, source, cluster, stratum
         frame, roles = recluster(self.frame, self.roles, cluster)
         return self._with(frame=frame, roles=roles)
 
+    def with_frame(self, frame: pl.DataFrame, *, factors: tuple[Factor, ...] | None = None) -> ResponseTable:
+        """The same table with other rows or scores; `frame` has the canonical columns.
+
+        Levels of conditions that no row has are dropped; with `factors` the conditions are these.
+        """
+        present = _present_factors(frame, self.factors if factors is None else factors)
+        return self._with(frame=_key_order(frame), factors=present)
+
     def with_judge(self, judge: str) -> ResponseTable:
         """The responses as one judge scored them, beside those that no judge did.
 
@@ -371,7 +379,8 @@ def _carried(frame: pl.DataFrame) -> list[str]:
 
 def _present_factors(frame: pl.DataFrame, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
     """Levels that are left after rows of other metrics went."""
+    present = {f.column: set(frame[f.column].unique()) for f in factors}
     return tuple(
-        Factor(f.name, f.column, tuple(v for v in f.levels if v in set(frame[f.column])), f.declared)
+        Factor(f.name, f.column, tuple(v for v in f.levels if v in present[f.column]), f.declared)
         for f in factors
     )

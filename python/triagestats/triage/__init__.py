@@ -1,0 +1,1 @@
+"""Triage: direction of error, concentration, comparators, boards, gaps of methods, published studies."""
