@@ -205,6 +205,7 @@ ORDER: list[str | tuple[str, ...]] = [
     "report.labels",
     "report.grid",
     "report.agreement",
+    "report.errors",
     "report.sections",
     "report.text",
     "cli",

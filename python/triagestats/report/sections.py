@@ -11,6 +11,7 @@ import polars as pl
 from triagestats.analysis import Analysis
 from triagestats.readings import INDEPENDENT
 from triagestats.report.agreement import agreement_grid
+from triagestats.report.errors import errors_grid
 from triagestats.report.grid import Grid
 from triagestats.report.labels import Decimals, Row, count, level_text, name, p_text, percent, place, quantity
 
@@ -69,6 +70,7 @@ class _Summary:
         rates = self.fit.rates
         yield self.rates(rates.filter(pl.col("stratum").is_null()))
         yield self.rates_by_stratum(rates)
+        yield self.errors()
         yield self.agreement()
         yield self.design()
         yield self.missing()
@@ -233,6 +235,10 @@ class _Summary:
             for condition in conditions
         ]
         return [Grid(title, (by, "condition"), ("estimate",), tuple(rows)).without_constants()]
+
+    def errors(self) -> Section:
+        grid = None if self.fit.errors is None else errors_grid(self.fit.errors, self.level)
+        return [] if grid is None else [grid]
 
     def agreement(self) -> Section:
         if self.fit.agreement is None:
