@@ -98,7 +98,7 @@ def test_all_parts_are_there(demo: ts.Analysis) -> None:
         frame = getattr(demo, name)
         assert frame is None or tuple(frame.columns) == TIDY_COLUMNS
     present = {name for name in FRAMES if getattr(demo, name) is not None}
-    assert present == set(FRAMES) - {"mixed", "variance", "ranking"}
+    assert present == set(FRAMES) - {"mixed", "variance"}
     absent = next(note for note in demo.notes if note.code == "not_computed")
     assert all(name in absent.message for name in FRAMES if name not in present)
 
@@ -123,7 +123,16 @@ def test_tidy_has_one_row_an_estimate(demo: ts.Analysis) -> None:
     assert demo.missing is not None
     assert demo.regression is not None
     assert demo.errors is not None
-    parts = (demo.rates, demo.contrasts, demo.errors, demo.agreement, demo.regression, demo.missing)
+    assert demo.ranking is not None
+    parts = [
+        demo.rates,
+        demo.contrasts,
+        demo.errors,
+        demo.agreement,
+        demo.regression,
+        demo.ranking,
+        demo.missing,
+    ]
     assert tidy.height == sum(part.height for part in parts)
 
 

@@ -54,25 +54,36 @@ if TYPE_CHECKING:
     from triagestats.permute_table import PermutationTests, permutation_tests
     from triagestats.proportions import difference_ci, proportion_ci
     from triagestats.rank_sums import mann_whitney
+    from triagestats.ranking import leaderboard
     from triagestats.results import Note, Test
     from triagestats.several_samples import cochran_q, friedman, kruskal
     from triagestats.sign_tests import sign_test
     from triagestats.signed_ranks import wilcoxon_signed_rank
     from triagestats.square_tables import bowker, stuart_maxwell
+    from triagestats.standings import Leaderboard
     from triagestats.table import ResponseTable
     from triagestats.triage.anchoring import AnchoringNull, anchoring_null
+    from triagestats.triage.board import Board
+    from triagestats.triage.boards import triage_board
     from triagestats.triage.comparators import RateComparison, compare_rates
     from triagestats.triage.concentration import Concentration, concentration
     from triagestats.triage.direction import ErrorDirection, error_direction
     from triagestats.triage.factorial import Factorial, factorial
     from triagestats.triage.gaps import GapComparison, compare_gaps
+    from triagestats.triage.policies import TriageScore
+    from triagestats.triage.reasons import ValidReasons, valid_reason
+    from triagestats.triage.rule_report import Criterion, RuleReport
+    from triagestats.triage.rules import Rule, RuleSet
+    from triagestats.triage.severity import severe_probability, urgent_labels
 
 __all__ = [
     "Adjusted",
     "Analysis",
     "AnchoringGap",
     "AnchoringNull",
+    "Board",
     "Concentration",
+    "Criterion",
     "Difference",
     "ErrorDirection",
     "Estimand",
@@ -82,6 +93,7 @@ __all__ = [
     "Gap",
     "GapComparison",
     "Generalisability",
+    "Leaderboard",
     "LinearModel",
     "LogitModel",
     "Mean",
@@ -89,10 +101,15 @@ __all__ = [
     "PermutationTests",
     "RateComparison",
     "ResponseTable",
+    "Rule",
+    "RuleReport",
+    "RuleSet",
     "ScenarioRegression",
     "SmallSample",
     "Test",
+    "TriageScore",
     "TriagestatsError",
+    "ValidReasons",
     "VarianceComponents",
     "__version__",
     "adjust",
@@ -123,6 +140,7 @@ __all__ = [
     "kendall_w",
     "krippendorff_alpha",
     "kruskal",
+    "leaderboard",
     "logit",
     "lpm",
     "mann_whitney",
@@ -138,12 +156,16 @@ __all__ = [
     "permutation_tests",
     "proportion_ci",
     "scenario_regression",
+    "severe_probability",
     "sign_test",
     "stratum_difference",
     "stuart_maxwell",
     "tost",
     "tost_proportions",
     "trend_test",
+    "triage_board",
+    "urgent_labels",
+    "valid_reason",
     "variance_components",
     "wilcoxon_signed_rank",
     "wild_bootstrap",
@@ -156,7 +178,9 @@ _HOMES = {
     "Analysis": "analysis",
     "AnchoringGap": "estimands",
     "AnchoringNull": "triage.anchoring",
+    "Board": "triage.board",
     "Concentration": "triage.concentration",
+    "Criterion": "triage.rule_report",
     "Difference": "estimands",
     "ErrorDirection": "triage.direction",
     "Estimand": "estimands",
@@ -166,6 +190,7 @@ _HOMES = {
     "Gap": "estimands",
     "GapComparison": "triage.gaps",
     "Generalisability": "models.generalisability",
+    "Leaderboard": "standings",
     "LinearModel": "models.linear_model",
     "LogitModel": "models.logit_model",
     "Mean": "estimands",
@@ -173,9 +198,14 @@ _HOMES = {
     "PermutationTests": "permute_table",
     "RateComparison": "triage.comparators",
     "ResponseTable": "table",
+    "Rule": "triage.rules",
+    "RuleReport": "triage.rule_report",
+    "RuleSet": "triage.rules",
     "ScenarioRegression": "models.scenario_result",
     "SmallSample": "models.sandwich",
     "Test": "results",
+    "TriageScore": "triage.policies",
+    "ValidReasons": "triage.reasons",
     "VarianceComponents": "models.variance_result",
     "adjust": "multiplicity",
     "analyze": "analyze",
@@ -205,6 +235,7 @@ _HOMES = {
     "kendall_w": "agreement.concordance",
     "krippendorff_alpha": "agreement.alpha",
     "kruskal": "several_samples",
+    "leaderboard": "ranking",
     "logit": "models.logit",
     "lpm": "models.linear",
     "mann_whitney": "rank_sums",
@@ -220,12 +251,16 @@ _HOMES = {
     "permutation_tests": "permute_table",
     "proportion_ci": "proportions",
     "scenario_regression": "models.scenario_level",
+    "severe_probability": "triage.severity",
     "sign_test": "sign_tests",
     "stratum_difference": "models.strata",
     "stuart_maxwell": "square_tables",
     "tost": "equivalence",
     "tost_proportions": "equivalence",
     "trend_test": "contingency",
+    "triage_board": "triage.boards",
+    "urgent_labels": "triage.severity",
+    "valid_reason": "triage.reasons",
     "variance_components": "models.variance",
     "wilcoxon_signed_rank": "signed_ranks",
     "wild_bootstrap": "models.wild",

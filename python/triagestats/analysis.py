@@ -17,6 +17,7 @@ from triagestats.models.contrast_regression import ContrastRegressions
 from triagestats.readings import Comparison, Reading
 from triagestats.results import Note, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
+from triagestats.standings import Leaderboard
 from triagestats.triage.error_families import Errors
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "Parts", "Settings", "assemble"]
 
-_LATER: Final = ("mixed", "variance", "ranking")
+_LATER: Final = ("mixed", "variance")
 _ESTIMATES: Final = (
     "rates", "contrasts", "errors", "agreement", "regression", "mixed", "variance", "ranking", "missing",
 )  # fmt: skip
@@ -71,6 +72,8 @@ class Parts:
         The fixed-effects regressions; None where nothing is compared.
     errors
         The direction of error; None without an ordered scale and gold.
+    ranking
+        The leaderboard of the models; None where there is nothing to rank.
     notes
         Notes that do not depend on the level.
     """
@@ -84,6 +87,7 @@ class Parts:
     agreement: Agreement | None
     regression: ContrastRegressions | None
     errors: Errors | None
+    ranking: Leaderboard | None
     notes: tuple[Note, ...]
 
 
@@ -123,7 +127,10 @@ class Analysis:
     errors
         Rates of labels below (`under_rate`) and above (`over_rate`) the gold range, their difference, and
         their contrasts, where `levels` orders the labels and there is gold; judges are averaged.
-    mixed, variance, ranking
+    ranking
+        Models by their mean over conditions, on the scenarios that all share: rank with the set of ranks that
+        no pair rules out, P(best), and all pairwise differences by max-T.
+    mixed, variance
         None, with a note.
     details
         Quantities of single methods, long: `quantity` and `value`; with other columns.
@@ -164,8 +171,8 @@ class Analysis:
     def tidy(self) -> pl.DataFrame:
         """All estimates in one frame, one row each.
 
-        That is `rates`, `contrasts`, `errors`, `agreement`, `regression` and `missing`; `sensitivity` and
-        `tests` hold other readings of the same estimates, and `design` holds counts.
+        That is `rates`, `contrasts`, `errors`, `agreement`, `regression`, `ranking` and `missing`;
+        `sensitivity` and `tests` hold other readings of the same estimates, and `design` holds counts.
         """
         frames: list[pl.DataFrame | None] = [getattr(self, name) for name in _ESTIMATES]
         return pl.concat([frame for frame in frames if frame is not None])
@@ -235,7 +242,7 @@ class Analysis:
 def assemble(parts: Parts, conf_level: float) -> Analysis:
     """An analysis read at a level, from replicates that are there already."""
     reading = None if parts.comparison is None else Reading.at(parts.comparison, conf_level)
-    computed = {"errors": parts.errors, "agreement": parts.agreement, "regression": parts.regression}
+    computed = {name: getattr(parts, name) for name in ("errors", "agreement", "regression", "ranking")}
     later = [*_LATER, *(name for name, part in computed.items() if part is None)]
     return Analysis(
         design=parts.design,
@@ -245,6 +252,7 @@ def assemble(parts: Parts, conf_level: float) -> Analysis:
         errors=None if parts.errors is None else parts.errors.read(conf_level),
         agreement=None if parts.agreement is None else parts.agreement.read(conf_level),
         regression=None if parts.regression is None else parts.regression.read(conf_level),
+        ranking=None if parts.ranking is None else parts.ranking.with_level(conf_level).tidy(),
         missing=parts.missing,
         sensitivity=reading.sensitivity() if reading else None,
         tests=_tests(reading, parts, conf_level) if reading else None,

@@ -15,6 +15,7 @@ from triagestats.estimands import Estimand
 from triagestats.independent import read_independent
 from triagestats.inference import Options, infer
 from triagestats.models.contrast_regression import contrast_regressions
+from triagestats.ranked_design import ranking_or_note
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS, RoleArgument
@@ -180,6 +181,9 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     errors = errors_of_table(
         table, reference=reference, estimands=estimands, match=match, weights=weights, options=options
     )
+    ranking, ranking_notes = ranking_or_note(
+        design, higher_is_better=table.higher_is_better, conf_level=level, **drawn
+    )
     agreement, agreement_notes = agreement_of(table, design, **drawn)
     parts = Parts(
         settings=Settings(
@@ -201,6 +205,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         contrast_tests=tests,
         agreement=agreement,
         errors=errors,
+        ranking=ranking,
         regression=contrast_regressions(design, metric=name),
         notes=(
             *table.notes,
@@ -211,6 +216,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             *contrast_notes,
             *test_notes,
             *agreement_notes,
+            *ranking_notes,
             *(errors.notes if errors else ()),
         ),
     )

@@ -304,8 +304,8 @@ def errors_of_table(
 ) -> Errors | None:
     """The direction of error of a table for an analysis, judges averaged; None where it has no direction.
 
-    Rates of right answers, and notes on the design and on families of p-values, are left out: the analysis has
-    them.
+    Rates of right answers, and notes on the design and on families of p-values, are left out; the analysis
+    has them.
     """
     if not has_direction(table):
         return None
