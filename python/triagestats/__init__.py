@@ -55,6 +55,19 @@ if TYPE_CHECKING:
     from triagestats.proportions import difference_ci, proportion_ci
     from triagestats.rank_sums import mann_whitney
     from triagestats.ranking import leaderboard
+    from triagestats.readers.deepeval import read_deepeval
+    from triagestats.readers.every_eval_ever import read_every_eval_ever
+    from triagestats.readers.healthbench import read_healthbench
+    from triagestats.readers.helm import read_helm
+    from triagestats.readers.inspect_logs import read_inspect
+    from triagestats.readers.langsmith import read_langsmith
+    from triagestats.readers.lighteval import read_lighteval
+    from triagestats.readers.lm_eval import read_lm_eval
+    from triagestats.readers.mlflow import read_mlflow
+    from triagestats.readers.openai_evals import read_openai_evals
+    from triagestats.readers.plain_tables import read_csv
+    from triagestats.readers.promptfoo import read_promptfoo
+    from triagestats.readers.read import read
     from triagestats.results import Note, Test
     from triagestats.several_samples import cochran_q, friedman, kruskal
     from triagestats.sign_tests import sign_test
@@ -155,6 +168,19 @@ __all__ = [
     "permutation_test",
     "permutation_tests",
     "proportion_ci",
+    "read",
+    "read_csv",
+    "read_deepeval",
+    "read_every_eval_ever",
+    "read_healthbench",
+    "read_helm",
+    "read_inspect",
+    "read_langsmith",
+    "read_lighteval",
+    "read_lm_eval",
+    "read_mlflow",
+    "read_openai_evals",
+    "read_promptfoo",
     "scenario_regression",
     "severe_probability",
     "sign_test",
@@ -250,6 +276,19 @@ _HOMES = {
     "permutation_test": "permute",
     "permutation_tests": "permute_table",
     "proportion_ci": "proportions",
+    "read": "readers.read",
+    "read_csv": "readers.plain_tables",
+    "read_deepeval": "readers.deepeval",
+    "read_every_eval_ever": "readers.every_eval_ever",
+    "read_healthbench": "readers.healthbench",
+    "read_helm": "readers.helm",
+    "read_inspect": "readers.inspect_logs",
+    "read_langsmith": "readers.langsmith",
+    "read_lighteval": "readers.lighteval",
+    "read_lm_eval": "readers.lm_eval",
+    "read_mlflow": "readers.mlflow",
+    "read_openai_evals": "readers.openai_evals",
+    "read_promptfoo": "readers.promptfoo",
     "scenario_regression": "models.scenario_level",
     "severe_probability": "triage.severity",
     "sign_test": "sign_tests",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from triagestats import contrast_tests, defaults, describe, missingness, plan, readings
+from triagestats import contrast_tests, defaults, describe, missingness, plan, rate_effects, readings
 from triagestats.agreement.of_table import agreement_of
 from triagestats.analysis import Analysis, Parts, Settings, assemble
 from triagestats.arguments import valid_choice, valid_level, valid_margin
@@ -16,6 +16,7 @@ from triagestats.independent import read_independent
 from triagestats.inference import Options, infer
 from triagestats.models.contrast_regression import contrast_regressions
 from triagestats.ranked_design import ranking_or_note
+from triagestats.readers.read import are_paths, read_paths
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS, RoleArgument
@@ -71,12 +72,13 @@ def analyze(
     Parameters
     ----------
     data
-        A dataframe of any make (polars, pandas, pyarrow, duckdb, ...), a mapping of columns, a path to a
-        csv, parquet or jsonl file, or a `ResponseTable`. It is never changed.
+        A dataframe of any make (polars, pandas, pyarrow, duckdb, ...), a mapping of columns, a
+        `ResponseTable`, or a path that `ts.read` takes: a csv, parquet or jsonl file, result files of a
+        harness, a folder of them, or a list. It is never changed.
     scenario, model, condition, variant, repetition, judge, metric, response, gold, score, status, \
 reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
-        As in `ResponseTable`; where `data` is one, these were settled when it was made, and only
-        `cluster` can be given.
+        As in `ResponseTable`, and for files of a harness as in `ts.read`; where `data` is a
+        ResponseTable, these were settled when it was made, and only `cluster` and `metric` can be given.
     reference
         The level that the others are compared with, or a mapping from condition column to level.
         Default: the first level of an Enum, else of the sorted order.
@@ -129,7 +131,8 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     crossed cluster columns it is that of the t test. `p_adjusted` is Holm's within a family that the
     notes state; verdicts do not use it.
 
-    With fewer than 5 clusters intervals are withheld, with fewer than 12 they carry a warning. Null and
+    With fewer than 5 clusters intervals are withheld unless `interval` asks for one by name (3 are needed);
+    with fewer than 12 they carry a warning. Null and
     NaN scores are missing: they enter no estimate, and `missing` counts them with the worst cases.
 
     References
@@ -175,6 +178,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     valid_resamples(options.n_resamples, len(planned))
     rates, rate_notes = infer(rate_plan, kind="mean", options=options)
     comparison, contrast_notes = _compare(design, contrast_plan, options)
+    effects = rate_effects.rate_effects(design, rates) if comparison is None else ()
     drawn = {name: asked[name] for name in ("n_resamples", "seed", "n_threads")}
     readers, test_notes = contrast_tests.readers_of(table, design, reference)
     tests = contrast_tests.contrast_tests(readers, weights=weights, match=match, metric=name, **drawn)
@@ -198,7 +202,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             seed=options.seed,
             higher_is_better=table.higher_is_better,
         ),
-        design=describe.design_frame(table, design, targets, match, comparison),
+        design=describe.design_frame(table, design, targets, match, comparison, effects),
         missing=missingness.missing_frame(design, name),
         rates=rates,
         comparison=comparison,
@@ -213,6 +217,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             *missingness.unparsed_notes(design),
             *describe.plan_notes(design, targets, match=match, weights=weights, interval=interval),
             *rate_notes,
+            *rate_effects.rows_note(design, effects),
             *contrast_notes,
             *test_notes,
             *agreement_notes,
@@ -226,15 +231,19 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
 def _table(data: object, roles: Mapping[str, RoleArgument], options: Mapping[str, Any]) -> ResponseTable:
     """The data as a ResponseTable; with one, roles and scoring were settled when it was made."""
     given: dict[str, Any] = {name: value for name, value in {**roles, **options}.items() if value is not None}
+    if are_paths(data):
+        return read_paths(data, given, argument="data")  # type: ignore[arg-type]  # paths, as was found
     if not isinstance(data, ResponseTable):
         return ResponseTable(data, **given)
-    settled = [name for name in given if name != "cluster"]
+    settled = [name for name in given if name not in ("cluster", "metric")]
     if settled:
         raise ArgumentError(
             f"{', '.join(f'`{name}`' for name in settled)} cannot be given with a ResponseTable; "
             "give them where the table is made"
         )
-    return data.with_cluster(given["cluster"]) if given else data
+    if isinstance(metric := given.get("metric"), str):
+        data = data.with_metric(metric)
+    return data.with_cluster(given["cluster"]) if "cluster" in given else data
 
 
 def _metric_name(table: ResponseTable) -> str | None:

@@ -1,11 +1,8 @@
-"""Command line: `triagestats analyze FILE`, `triagestats demo`."""
+"""Command line: `triagestats analyze PATH`, `triagestats import PATH`, `triagestats demo`."""
 
 from __future__ import annotations
 
-import ast
 import os
-import re
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -17,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from triagestats import defaults
+from triagestats.cli_messages import as_options
 from triagestats.errors import ReadError, TriagestatsError
 from triagestats.roles import ROLE_ARGUMENTS
 from triagestats.schema import ROLES, Interval, Match, Unparsed, Weights
@@ -42,6 +40,32 @@ def _role(name: str, more: str = "", metavar: str = "COLUMN") -> Any:
     return typer.Option(
         metavar=metavar, help=f"{ROLES[name].meaning[:1].upper()}{ROLES[name].meaning[1:]}{more}."
     )
+
+
+def _paths() -> Any:
+    return typer.Argument(help="Files or folders: tables, or the logs and results of a harness.")
+
+
+def _item() -> Any:
+    return typer.Option(
+        metavar="FIELD", help="The field that names the items, where a harness leaves that open."
+    )
+
+
+def _runs() -> Any:
+    return typer.Option("--runs", help="Files that claim the same epoch are runs of their own.")
+
+
+def _from() -> Any:
+    return typer.Option(
+        "--from",
+        metavar="FORMAT",
+        help="The format, such as inspect or lm_eval. Default: told from the content.",
+    )
+
+
+def _limit() -> Any:
+    return typer.Option(help="Bytes that one line, one JSON value or one member of an archive may have.")
 
 
 def main() -> None:
@@ -80,7 +104,7 @@ def _root(
 
 @app.command()
 def analyze(
-    file: Annotated[Path, typer.Argument(help="A csv, parquet or jsonl file of responses.")],
+    file: Annotated[list[Path], _paths()],
     judgments: Annotated[
         Path | None, typer.Option(help="A second file with one row a judgment of a response.")
     ] = None,
@@ -92,7 +116,7 @@ def analyze(
     ] = None,
     variant: Annotated[str | None, _role("variant")] = None,
     repetition: Annotated[str | None, _role("repetition")] = None,
-    judge: Annotated[str | None, _role("judge")] = None,
+    judge: Annotated[list[str] | None, _role("judge", "; of a harness the scorers that are judges")] = None,
     metric: Annotated[str | None, _role("metric", "; or the one to keep", metavar="COLUMN|VALUE")] = None,
     response: Annotated[str | None, _role("response")] = None,
     gold: Annotated[
@@ -102,7 +126,7 @@ def analyze(
     score: Annotated[str | None, _role("score")] = None,
     status: Annotated[str | None, _role("status")] = None,
     reason: Annotated[str | None, _role("reason")] = None,
-    task: Annotated[str | None, _role("task")] = None,
+    task: Annotated[str | None, _role("task", "; of a harness the task to keep")] = None,
     source: Annotated[str | None, _role("source")] = None,
     cluster: Annotated[
         list[str] | None,
@@ -113,6 +137,10 @@ def analyze(
         str | None,
         typer.Option(metavar="A,B,C", help="The response scale from least to most urgent."),
     ] = None,
+    item: Annotated[str | None, _item()] = None,
+    runs: Annotated[bool, _runs()] = False,
+    source_format: Annotated[str | None, _from()] = None,
+    max_bytes: Annotated[int | None, _limit()] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(metavar="LEVEL", help="Reference level; COLUMN=LEVEL with several condition columns."),
@@ -137,17 +165,13 @@ def analyze(
     ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file instead.")] = None,
 ) -> None:
-    """Analyse a file of responses: rates, contrasts, and what clustering changes.
+    """Analyse responses: rates, contrasts, and what clustering changes.
 
-    Columns are recognised by their usual names; name others by their role, such as --scenario item.
-    An empty name says that no column plays the role.
+    FILE is a table, result files of a harness, or a folder of them. Columns of a table are recognised by
+    their usual names; name others by their role, such as --scenario item. An empty name says that no column
+    plays the role.
     """
-    roles = {role: _columns(value) for role, value in locals().items() if role in ROLE_ARGUMENTS}
-    given: dict[str, Any] = roles | {
-        "levels": None if levels is None else [level.strip() for level in levels.split(",")],
-        "higher_is_better": not lower_is_better,
-        "unparsed": unparsed,
-    }
+    given = _given(locals())
     asked: dict[str, Any] = {
         "reference": _reference(reference),
         "match": match,
@@ -161,14 +185,58 @@ def analyze(
 
     def run() -> Analysis:
         from triagestats.analyze import analyze as analyze_table
-        from triagestats.table import ResponseTable
+        from triagestats.readers.read import read_paths
 
-        table = ResponseTable(file, **given)
+        table = read_paths(_path(file), given, name=source_format, argument="data")
         if judgments is not None:
             table = table.with_judgments(judgments)
         return analyze_table(table, **asked)
 
-    _guarded(run, output_format, output, file, judgments)
+    _guarded(run, output_format, output, *file, judgments)
+
+
+@app.command("import")
+def import_(
+    path: Annotated[list[Path], _paths()],
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCORER", help="A scorer that is a judge, given once each. Default: metrics."),
+    ] = None,
+    metric: Annotated[str | None, typer.Option(metavar="METRIC", help="The metric to keep.")] = None,
+    task: Annotated[list[str] | None, typer.Option(metavar="TASK", help="A task to keep.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What the model is called where no file says.")
+    ] = None,
+    cluster: Annotated[
+        list[str] | None,
+        _role("cluster", ", such as metadata.passage_id; twice for two that cross"),
+    ] = None,
+    stratum: Annotated[str | None, _role("stratum")] = None,
+    item: Annotated[str | None, _item()] = None,
+    runs: Annotated[bool, _runs()] = False,
+    source_format: Annotated[str | None, _from()] = None,
+    max_bytes: Annotated[int | None, _limit()] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the table to a .parquet, .csv or .jsonl file."),
+    ] = None,
+) -> None:
+    """Read the result files of a harness, and write them as one table.
+
+    Without --output it only says what the files hold.
+    """
+    given = _given(locals())
+
+    def run() -> None:
+        from triagestats.readers.export import summary, write_table
+        from triagestats.readers.read import read_paths
+
+        table = read_paths(_path(path), given, name=source_format)
+        if output is not None:
+            write_table(table, output)
+        typer.echo(summary(table))
+
+    _checked(run, output, *path)
 
 
 @app.command()
@@ -190,13 +258,39 @@ def demo(
 
 
 _NAMES: Final = {
+    **{name: "--" + name.replace("_", "-") for name in signature(import_).parameters},
     **{name: "--" + name.replace("_", "-") for name in signature(analyze).parameters},
     "data": "FILE",
     "file": "FILE",
+    "path": "PATH",
+    "format": "--from",
+    "source_format": "--from",
     "output_format": "--format",
     "higher_is_better": "--lower-is-better",
 }
 """What an argument of Python is called on the command line."""
+
+
+def _as_options(message: str) -> str:
+    return as_options(message, _NAMES)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the command line as those of `read`; what was not given is left out."""
+    given: dict[str, Any] = {role: _columns(options[role]) for role in ROLE_ARGUMENTS if role in options}
+    given |= {name: options.get(name) for name in ("item", "max_bytes")}
+    if options.get("levels") is not None:
+        given["levels"] = [level.strip() for level in options["levels"].split(",")]
+    if options.get("lower_is_better"):
+        given["higher_is_better"] = False
+    given |= {"runs": True} if options.get("runs") else {}
+    if options.get("unparsed", "as scored") != "as scored":
+        given["unparsed"] = options["unparsed"]
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _path(paths: Sequence[Path]) -> Path | list[Path]:
+    return paths[0] if len(paths) == 1 else list(paths)
 
 
 def _columns(values: str | list[str] | None) -> str | list[str] | Literal[False] | None:
@@ -219,10 +313,9 @@ def _reference(values: list[str] | None) -> str | dict[str, str] | None:
 def _guarded(
     run: Callable[[], Analysis], output_format: Format, output: Path | None, *inputs: Path | None
 ) -> None:
-    """Run, print or write; one message and exit code 2 for input that cannot be used."""
-    try:
-        if output is not None:
-            _check_output(output, [path for path in inputs if path is not None])
+    """Run, and print or write what comes out."""
+
+    def show() -> None:
         fit = run()
         if output is not None:
             _write(_rendered(fit, output_format), output)
@@ -230,48 +323,19 @@ def _guarded(
             _print_summary(fit)
         else:
             typer.echo(_rendered(fit, output_format).encode(), nl=False)
+
+    _checked(show, output, *inputs)
+
+
+def _checked(run: Callable[[], None], output: Path | None, *inputs: Path | None) -> None:
+    """Run; one message and exit code 2 for input that cannot be used."""
+    try:
+        if output is not None:
+            _check_output(output, [path for path in inputs if path is not None])
+        run()
     except TriagestatsError as error:
         typer.echo(f"triagestats: {_as_options(str(error))}", err=True)
         raise typer.Exit(2) from None
-
-
-def _as_options(message: str) -> str:
-    """A message that names arguments of Python with options of the command line in their place."""
-    if message.startswith("`judgments`"):  # no option names a column of the judgments
-        advises = re.search("`\\w+=", message)
-        fix = "; on the command line, rename or drop columns in that file" if advises else ""
-        return message.replace("`judgments`", _NAMES["judgments"]) + fix
-    return re.sub("`([^`]+)`", lambda found: _as_option(found[1]) or found[0], message)
-
-
-def _as_option(code: str) -> str | None:
-    """`name`, `name=` or `name=value, other=value` as options; None for what is no argument."""
-    if (name := code.removesuffix("=")) in _NAMES:
-        return _NAMES[name]
-    try:
-        call = ast.parse(f"_({code})", mode="eval").body
-        given = {found.arg: ast.literal_eval(found.value) for found in getattr(call, "keywords", ())}
-    except (SyntaxError, ValueError):
-        return None
-    if not given or not given.keys() <= _NAMES.keys():
-        return None
-    return " ".join(
-        f"{_NAMES[str(name)]} {shlex.quote(word)}"
-        for name, value in given.items()
-        for word in _words(name, value)
-    )
-
-
-def _words(name: str | None, value: object) -> list[str]:
-    """What to write after an option, once for each time that it is given."""
-    if value is False:
-        return [""]
-    if isinstance(value, Mapping):
-        return [f"{key}={item}" for key, item in value.items()]
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    if name == "levels":
-        return [",".join("ABC" if values == [...] else map(str, values))]
-    return [str(item) for item in values]
 
 
 def _check_output(output: Path, inputs: Sequence[Path]) -> None:

@@ -33,7 +33,9 @@ N_RESAMPLES: Final = 9_999
 CONF_LEVEL: Final = 0.95
 
 FEWEST_CLUSTERS: Final = 5
-"""Below this an interval for a population of clusters is withheld."""
+"""Below this an interval for a population of clusters is withheld, unless it is asked for by name."""
+_FEWEST_ASKED: Final = 3
+"""Below this also an interval that is asked for: two values say little of their spread."""
 FEW_CLUSTERS: Final = 12
 """Below this an interval carries a warning."""
 
@@ -108,7 +110,7 @@ def choose_interval(
     n_clusters, n_axes
         Clusters that carry data (the smaller number of two axes), and cluster axes.
     """
-    if n_clusters < FEWEST_CLUSTERS:
+    if n_clusters < (FEWEST_CLUSTERS if requested == "auto" else _FEWEST_ASKED):
         return Choice(
             "none",
             "few_clusters",
@@ -123,7 +125,12 @@ def choose_interval(
             "unknown",
         )
     doubts = []
-    if n_clusters < FEW_CLUSTERS:
+    if n_clusters < FEWEST_CLUSTERS:
+        doubts.append(
+            f"{n_clusters} clusters: too few for an interval that speaks of a population of clusters "
+            f"({FEWEST_CLUSTERS} are needed); shown because it was asked for"
+        )
+    elif n_clusters < FEW_CLUSTERS:
         doubts.append(
             f"{n_clusters} clusters: intervals from fewer than {FEW_CLUSTERS} may cover less than they say"
         )

@@ -10,6 +10,7 @@ import polars as pl
 from triagestats.blocks import Target
 from triagestats.design import Design
 from triagestats.matching import keys_of
+from triagestats.rate_effects import RateEffect
 from triagestats.readings import Comparison
 from triagestats.results import Note, tidy_frame
 from triagestats.schema import Interval, Match, Weights
@@ -24,18 +25,20 @@ def design_frame(
     targets: Sequence[Target],
     match: Match,
     comparison: Comparison | None,
+    effects: Sequence[RateEffect] = (),
 ) -> pl.DataFrame:
     """Counts of the design, one a row: `estimand` names the count, `estimate` holds it.
 
     Statuses stand in `status` by condition; keys matched for a contrast, and keys scored at a level
     without their partner, in `contrast` and `condition`; `design_effect` is the variance by cluster
-    over that of independent rows.
+    over that of independent rows, of the contrasts, or of the rates where there are none.
     """
     rows = [
         *_sizes(table, design),
         *_by_level(design),
         *(row for target in targets for row in _matching(design, target, match)),
         *(_design_effects(comparison) if comparison is not None else ()),
+        *(_of_rate(effect) for effect in effects),
     ]
     return tidy_frame(rows)
 
@@ -103,6 +106,18 @@ def _design_effects(comparison: Comparison) -> Iterator[dict[str, Any]]:
     for identity, e in comparison:
         same = {name: identity[name] for name in ("term", "contrast", "model", "stratum")}
         yield same | {"estimand": "design_effect", "estimate": comparison.design_effect(e)}
+
+
+def _of_rate(effect: RateEffect) -> dict[str, Any]:
+    same = {
+        name: effect.identity[name] for name in ("condition", "model", "stratum") if name in effect.identity
+    }
+    return same | {
+        "estimand": "design_effect",
+        "estimate": effect.design_effect,
+        "n_rows": effect.n_rows,
+        "n_clusters": effect.n_clusters,
+    }
 
 
 def plan_notes(

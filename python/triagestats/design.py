@@ -118,7 +118,10 @@ def design_of(table: ResponseTable, *, reference: Reference = None) -> Design:
         If nothing is scored, there are fewer than two clusters, or the cluster splits a scenario.
     ArgumentError
         If `reference` names no level.
+    DataError
+        If the table has several metrics.
     """
+    table.refuse_metrics()
     frame = table.frame.select(
         name for name in table.frame.columns if name in _READ or name.startswith("condition[")
     )

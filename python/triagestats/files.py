@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
 import re
 import zlib
+from collections.abc import Callable
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Final
@@ -15,10 +15,14 @@ from typing import Final
 import polars as pl
 
 from triagestats.errors import ReadError
+from triagestats.json_lines import is_large, read_json_text, read_large_json_lines
 from triagestats.results import Note
-from triagestats.source import Source, mixed_series
+from triagestats.source import Source
 
-__all__ = ["read_table"]
+__all__ = ["SETTLED", "read_table", "refuse_url"]
+
+SETTLED: Final = "triagestats.settled"
+"""Marks a parquet file whose scores and statuses are as a harness stated them."""
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _ENDINGS: Final = {
@@ -37,13 +41,24 @@ _BYTE_ORDER_MARKS: Final = (
     (b"\xfe\xff", "UTF-16"),
 )
 _LONGEST_NAME: Final = 80
+_MOST_PACKED: Final = 200
+_LARGEST_PACKED: Final = 2**28
+"""Tables rarely shrink to a two-hundredth; a file that unpacks to more than both is refused."""
 
 
-def read_table(path: Path) -> Source:
+def read_table(path: Path, *, keep: Callable[[str], bool] | None = None) -> Source:
     """A csv, parquet or jsonl file (plain or gzip) as a frame.
 
     All columns of a csv are text, so that the identifier `007` keeps its zeros. Separator, byte
     order mark and decimal comma are recognised, and noted where they are unusual.
+
+    Parameters
+    ----------
+    path
+        The file.
+    keep
+        Which columns of long text and of nested values a large JSON-lines file keeps; a note names the
+        others. All where it is not given.
 
     Raises
     ------
@@ -51,7 +66,7 @@ def read_table(path: Path) -> Source:
         If the file is absent or a URL, has an unknown ending, or is not what its ending says.
     """
     path = path.expanduser() if path.parts[:1] == ("~",) else path
-    _refuse_url(path)
+    refuse_url(path)
     name = _name(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     gzipped = bool(suffixes) and suffixes[-1] == ".gz"
@@ -63,8 +78,12 @@ def read_table(path: Path) -> Source:
             f"{name} has {'the ending ' + repr(ending) if ending else 'no ending'}; expected a file ending "
             f"in {', '.join(_ENDINGS)}, or in one of them with .gz: save the table as one of these"
         )
-    content = _content(path, name, gzipped=gzipped)
     kind = _ENDINGS[ending]
+    if kind == "jsonl" and not gzipped and is_large(path):
+        frame, left = read_large_json_lines(path, name, keep)
+        text = f"{name} is large: columns of long text or nested values are left out: {', '.join(left)}."
+        return Source(frame, (Note("left_out", text),) if left else ())
+    content = _content(path, name, gzipped=gzipped)
     if not content.removeprefix(b"\xef\xbb\xbf").strip():
         raise ReadError(f"{name} is empty")
     found = _looks_like(content)
@@ -77,8 +96,9 @@ def read_table(path: Path) -> Source:
         return _read_csv(_decode(content, name), name, usual="\t" if ending == ".tsv" else ",")
     try:
         if kind == "parquet":
-            return Source(pl.read_parquet(BytesIO(content)))
-        return Source(_read_jsonl(_decode(content, name), name))
+            settled = SETTLED in pl.read_parquet_metadata(BytesIO(content))
+            return Source(pl.read_parquet(BytesIO(content)), settled=settled)
+        return Source(read_json_text(_decode(content, name), name))
     except pl.exceptions.PolarsError as error:
         first = str(error).strip().splitlines()[0]
         raise ReadError(
@@ -86,8 +106,14 @@ def read_table(path: Path) -> Source:
         ) from error
 
 
-def _refuse_url(path: Path) -> None:
-    """A path keeps one of the two slashes of `https://`; a drive has one letter."""
+def refuse_url(path: Path) -> None:
+    """Refuse a URL, of which a path keeps one of the two slashes; a drive has one letter.
+
+    Raises
+    ------
+    ReadError
+        If the path is one.
+    """
     url = re.match(r"([A-Za-z][\w+.-]+):/+(.*)", path.as_posix(), re.DOTALL)
     if url and not os.path.lexists(path.parts[0]):
         raise ReadError(
@@ -114,10 +140,18 @@ def _content(path: Path, name: str, *, gzipped: bool) -> bytes:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise ReadError(f"{name} cannot be read: {reason}") from error
     if content[:2] == b"\x1f\x8b":
+        limit = max(_LARGEST_PACKED, _MOST_PACKED * len(content))
         try:
-            return gzip.decompress(content)
+            with gzip.GzipFile(fileobj=BytesIO(content)) as stream:
+                unpacked = stream.read(limit + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise ReadError(f"{name} is a damaged gzip file ({error}); copy or compress it again") from error
+        if len(unpacked) > limit:
+            raise ReadError(
+                f"{name} unpacks to more than {limit:,} bytes, {_MOST_PACKED} times its size or more; if it "
+                "is to be trusted, unpack it yourself, and give the file that comes out"
+            )
+        return unpacked
     if gzipped:
         raise ReadError(f"{name} is named as gzip, but it is not compressed; drop .gz from its name")
     return content
@@ -223,29 +257,3 @@ def _check_rows(text: str, separator: str, width: int, name: str) -> None:
                 )
     except csv.Error as error:
         raise ReadError(f"{name}, line {reader.line_num:,}, is not csv: {error}") from None
-
-
-def _read_jsonl(text: str, name: str) -> pl.DataFrame:
-    try:
-        return pl.read_ndjson(BytesIO(text.encode()), infer_schema_length=None)
-    except pl.exceptions.PolarsError:
-        return _read_json_lines(text, name)
-
-
-def _read_json_lines(text: str, name: str) -> pl.DataFrame:
-    """What polars does not take: NaN, numbers beside text in one column; or the line that is wrong."""
-    rows: list[dict[str, object]] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise ReadError(
-                f"{name}, line {number:,}, is not one JSON object; jsonl has one whole object in each line"
-            )
-        rows.append(row)
-    names = dict.fromkeys(key for row in rows for key in row)
-    return pl.DataFrame([mixed_series(key, [row.get(key) for row in rows]) for key in names])

@@ -33,6 +33,8 @@ def to_polars(data: object, argument: str = "data") -> Source:
     ReadError
         If it is a path that cannot be read, or a lazy frame that cannot be collected.
     """
+    if isinstance(data, Source):
+        return data
     if isinstance(data, pl.DataFrame):
         return Source(data)
     if isinstance(data, str | os.PathLike):

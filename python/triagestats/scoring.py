@@ -30,7 +30,12 @@ _SCORED_WRONG: Final = "no answer was read; scored as wrong"
 
 
 def score_rows(
-    frame: pl.DataFrame, *, levels: Sequence[str] | None, unparsed: Unparsed, decimal_comma: bool = False
+    frame: pl.DataFrame,
+    *,
+    levels: Sequence[str] | None,
+    unparsed: Unparsed,
+    decimal_comma: bool = False,
+    settled: bool = False,
 ) -> tuple[pl.DataFrame, tuple[Note, ...]]:
     """Add `score` (float, null where a row has none), `status` and `reason`; put gold ranges in order.
 
@@ -46,6 +51,8 @@ def score_rows(
         `wrong` scores them 0, `missing` takes their score away.
     decimal_comma
         Whether `0,5` is a number.
+    settled
+        Whether scores and statuses stay as they are stated.
 
     Raises
     ------
@@ -61,12 +68,13 @@ def score_rows(
         )
     notes: list[Note] = []
     score, status, reason, unknown = _given_status(frame)
+    open_scores = status != "missing"
     if given:
         numbers = _numbers(frame, decimal_comma=decimal_comma)
         score = numbers.values
         notes += numbers.notes
         status = status.set(numbers.nan & (status == "ok"), "unscored")
-        if response is not None:
+        if response is not None and not settled:
             read_wrong = _parse_failures(frame, response, score) & (status == "ok")
             status = status.set(read_wrong, "unparsed")
             reason = reason.set(read_wrong & reason.is_null(), _SCORED_WRONG)
@@ -76,9 +84,9 @@ def score_rows(
         gold = read_gold(frame["gold_low"], other, response, levels)
         notes += gold.notes
         frame = frame.with_columns(gold.low.alias("gold_low"), gold.high.alias("gold_high"))
-        if response is not None:
+        if response is not None and not settled:
             from_label = _label_scores(response, gold, levels)
-            fill = score.is_null() & status.is_in(["ok", "missing", "suspect"])
+            fill = score.is_null() & open_scores & status.is_in(["ok", "missing", "suspect"])
             _refuse_unordered(gold, fill & response.is_not_null())
             notes += _label_doubts(response, gold, levels, score, from_label)
             fill &= from_label.is_not_null()

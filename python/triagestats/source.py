@@ -29,11 +29,15 @@ class Source:
     decimal_comma
         Whether the source is a text file in which a comma can be a decimal point: one whose columns
         are not separated by commas.
+    settled
+        Whether scores and statuses are as a harness stated them: no score is filled in from labels, no blank
+        response is taken for an answer that could not be read, and several metrics may stand side by side.
     """
 
     frame: pl.DataFrame
     notes: tuple[Note, ...] = ()
     decimal_comma: bool = False
+    settled: bool = False
 
 
 def mixed_series(name: str, values: Sequence[object]) -> pl.Series:

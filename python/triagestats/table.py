@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,13 +10,22 @@ import polars as pl
 
 from triagestats.arguments import valid_choice
 from triagestats.canonical import Factor, canonical_frame, check_key, recluster
-from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
+from triagestats.errors import ArgumentTypeError, DataError
 from triagestats.ingest import to_polars
-from triagestats.labels import in_task, label_of, listed, n_rows
+from triagestats.labels import listed
 from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS, Assignment, RoleArgument, assign_roles
-from triagestats.schema import KEY_ROLES, ROLES, Unparsed
+from triagestats.schema import KEY_ROLES, Unparsed
 from triagestats.scoring import score_rows
+from triagestats.table_steps import (
+    carried_columns,
+    key_order,
+    left_out,
+    one_metric,
+    present_factors,
+    scale_of,
+    scenario_in_task,
+)
 
 __all__ = ["ResponseTable"]
 
@@ -114,7 +123,7 @@ reason, task, source, cluster, stratum
         unparsed: Unparsed = "as scored",
     ) -> None:
         given = {role: value for role, value in locals().items() if role in ROLE_ARGUMENTS}
-        scale = _scale(levels)
+        scale = scale_of(levels)
         valid_choice("unparsed", unparsed, Unparsed)
         if not isinstance(higher_is_better, bool):
             raise ArgumentTypeError(f"`higher_is_better` must be True or False; got {higher_is_better!r}")
@@ -139,17 +148,17 @@ reason, task, source, cluster, stratum
                 f"the right label with `response=` and `gold=`; the columns are {listed(raw.columns)}"
             )
         frame, factors = canonical_frame(raw, roles)
-        frame, metric_note = _one_metric(frame, roles)
-        frame, task_note = _scenario_in_task(frame, roles)
+        frame, metric_note = one_metric(frame, roles, several=came.settled)
+        frame, task_note = scenario_in_task(frame, roles)
         frame, scoring_notes = score_rows(
-            frame, levels=scale, unparsed=unparsed, decimal_comma=came.decimal_comma
+            frame, levels=scale, unparsed=unparsed, decimal_comma=came.decimal_comma, settled=came.settled
         )
-        frame = _key_order(frame)
-        check_key(frame, roles, _carried(frame))
+        frame = key_order(frame)
+        check_key(frame, roles, carried_columns(frame))
         self._fill(
             frame=frame,
             roles=roles,
-            factors=_present_factors(frame, factors),
+            factors=present_factors(frame, factors),
             levels=scale,
             higher_is_better=higher_is_better,
             unparsed=unparsed,
@@ -203,7 +212,7 @@ reason, task, source, cluster, stratum
         from triagestats.judgments import attach_judgments
 
         frame, notes = attach_judgments(self, judgments, roles)
-        return self._with(frame=_key_order(frame), notes=(*self.notes, *notes))
+        return self._with(frame=key_order(frame), notes=(*self.notes, *notes))
 
     def with_cluster(self, cluster: RoleArgument) -> ResponseTable:
         """The same responses resampled by another column, two crossed columns, or (False) the scenario.
@@ -226,8 +235,45 @@ reason, task, source, cluster, stratum
 
         Levels of conditions that no row has are dropped; with `factors` the conditions are these.
         """
-        present = _present_factors(frame, self.factors if factors is None else factors)
-        return self._with(frame=_key_order(frame), factors=present)
+        present = present_factors(frame, self.factors if factors is None else factors)
+        return self._with(frame=key_order(frame), factors=present)
+
+    def with_metric(self, metric: str, *, higher_is_better: bool | None = None) -> ResponseTable:
+        """The responses with the scores of one metric, where a reader found several.
+
+        Parameters
+        ----------
+        metric
+            A metric that the table has.
+        higher_is_better
+            Whether a larger score is the better one; as it was where not given.
+
+        Raises
+        ------
+        DataError
+            If it does not.
+
+        Examples
+        --------
+        >>> import triagestats as ts
+        >>> table = ts.ResponseTable(
+        ...     {"scenario": ["a", "b"], "metric": ["match", "match"], "score": [1, 0]}
+        ... )
+        >>> table.with_metric("match").metrics
+        ('match',)
+        """
+        if metric not in self.metrics:
+            raise DataError(
+                f"`metric` must be a metric of the table, one of {listed(self.metrics)}; got {metric!r}"
+            )
+        kept = self.frame.filter(pl.col("metric") == metric)
+        left = self.frame.height - kept.height
+        return self._with(
+            frame=kept,
+            factors=present_factors(kept, self.factors),
+            higher_is_better=self.higher_is_better if higher_is_better is None else higher_is_better,
+            notes=(*self.notes, *left_out(metric, left)),
+        )
 
     def with_judge(self, judge: str) -> ResponseTable:
         """The responses as one judge scored them, beside those that no judge did.
@@ -285,6 +331,27 @@ reason, task, source, cluster, stratum
         )
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics, sorted; none where the table has no such column."""
+        if "metric" not in self.frame.columns:
+            return ()
+        return tuple(self.frame["metric"].drop_nulls().unique().sort().to_list())
+
+    def refuse_metrics(self) -> None:
+        """Refuse scores of several metrics, which have no common scale.
+
+        Raises
+        ------
+        DataError
+            If the table has several; readers keep all that the files hold.
+        """
+        if len(self.metrics) > 1:
+            raise DataError(
+                f"`metric` has several values, {listed(self.metrics)}; choose one, for instance "
+                f"`metric={self.metrics[0]!r}` (`with_metric` of a table)"
+            )
+
+    @property
     def judges(self) -> tuple[str, ...]:
         """The judges, sorted; none where the table has no such column."""
         if "judge" not in self.frame.columns:
@@ -298,89 +365,3 @@ reason, task, source, cluster, stratum
             f"{self.frame['scenario'].n_unique():,} scenarios; "
             + ", ".join(f"{role} = {'/'.join(columns)}" for role, columns in self.roles.columns.items())
         )
-
-
-def _scale(levels: Iterable[object] | None) -> tuple[str, ...] | None:
-    if levels is None:
-        return None
-    if isinstance(levels, str | Mapping | Set) or not isinstance(levels, Iterable):
-        raise ArgumentTypeError(
-            "`levels` must be a list of labels from least to most urgent, such as ['A', 'B', 'C']; "
-            f"got {type(levels).__name__}"
-        )
-    given = [label_of(level) for level in levels]
-    scale = tuple(level for level in given if level is not None)
-    if len(scale) < max(2, len(given)) or len(set(scale)) < len(scale):
-        raise ArgumentError(
-            f"`levels` must hold two or more different labels, each once and none blank; got {given}"
-        )
-    return scale
-
-
-def _one_metric(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    if "metric" not in frame.columns:
-        return frame, ()
-    present = frame["metric"].unique().drop_nulls().sort().to_list()
-    wanted = roles.metric
-    if wanted is not None:
-        if wanted not in present:
-            raise DataError(
-                f"`metric` names {wanted!r}, which the table does not have; choose from {listed(present)}"
-            )
-        kept = frame.filter(pl.col("metric") == wanted)
-        left = frame.height - kept.height
-        message = (
-            f"Metric {wanted!r}; {n_rows(left)} of other metrics {'is' if left == 1 else 'are'} left out."
-        )
-        return kept, (Note("metric", message),) if left else ()
-    if len(present) > 1:
-        raise DataError(
-            f"`metric` has several values, {listed(present)}; choose one, for instance "
-            f"`metric={present[0]!r}`"
-        )
-    if present and (blank := frame["metric"].null_count()):
-        raise DataError(
-            f"`metric` is column {roles.one('metric')!r}, which is blank in {blank:,} of "
-            f"{n_rows(frame.height)}; fill it in, or keep the others with `metric={present[0]!r}`"
-        )
-    return frame, ()
-
-
-def _scenario_in_task(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFrame, tuple[Note, ...]]:
-    if "task" not in frame.columns or frame["task"].n_unique() < 2:
-        return frame, ()
-    joint = frame.select(in_task()).to_series()
-    if joint.n_unique() < frame.select("task", "scenario").n_unique():
-        raise DataError(
-            "`task` and `scenario` have labels that are one when joined, as 'a/b' with 'c' and 'a' with "
-            "'b/c' would be; rename the tasks that hold a slash"
-        )
-    clusters = [
-        f"cluster_{position + 1}"
-        for position, name in enumerate(roles.columns.get("cluster", ()))
-        if name == roles.one("scenario")
-    ]
-    note = Note(
-        "task",
-        f"{frame['task'].n_unique()} tasks: a scenario is task/item, so that tasks share none.",
-    )
-    return frame.with_columns(joint.alias(name) for name in ("scenario", *clusters)), (note,)
-
-
-def _key_order(frame: pl.DataFrame) -> pl.DataFrame:
-    key = [role for role in KEY_ROLES if role in frame.columns]
-    return frame.sort(key, nulls_last=False, maintain_order=True)
-
-
-def _carried(frame: pl.DataFrame) -> list[str]:
-    own = {*ROLES, "cluster_1", "cluster_2"}
-    return [name for name in frame.columns if name not in own and not name.startswith("condition[")]
-
-
-def _present_factors(frame: pl.DataFrame, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """Levels that are left after rows of other metrics went."""
-    present = {f.column: set(frame[f.column].unique()) for f in factors}
-    return tuple(
-        Factor(f.name, f.column, tuple(v for v in f.levels if v in present[f.column]), f.declared)
-        for f in factors
-    )
