@@ -4,8 +4,9 @@
 
 Times the public call on the arrays of the model, taking out the other regressors and the interval included:
 W7 as it is (balanced), with a fifth of the rows left out, and with the models absorbed; then the fit by `lpm`
-that comes before. With `--peers`, also those of `bench/peers.py` in TRIAGESTATS_SHARED, or in `../shared`
-beside the checkout; pyfixest's route needs wildboottest, and takes 20 seconds a call.
+that comes before, and both together from a table to the p-value. With `--peers`, also `bench/peers.py`,
+each in turns with ours, and how many times as long they take: they fit and draw in one call. The file is in
+TRIAGESTATS_SHARED, or in `../shared` beside the checkout; pyfixest's route needs wildboottest, 20 seconds a call.
 """
 
 from __future__ import annotations
@@ -70,11 +71,32 @@ def seconds(call: Callable[[], object], rounds: int) -> float:
     return median(times[1:])
 
 
-def fit() -> object:
-    """Fit W7 from a table."""
+def in_turns(peer: Callable[[], object], ours: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return median times of a peer and of our calls, three rounds of each in turns after one of all."""
+    calls = {"peer": peer, **ours}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(4):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+    return {name: median(taken[1:]) for name, taken in times.items()}
+
+
+def rows() -> dict[str, np.ndarray]:
+    """Return W7 as a table."""
     scenario, model, voice = (axis.ravel() for axis in np.indices(SHAPE))
-    rows = {"y": scores().ravel(), "v": voice.astype(str), "m": model.astype(str), "s": scenario}
-    return ts.lpm("y ~ v + m", rows, cluster="s")
+    return {"y": scores().ravel(), "v": voice.astype(str), "m": model.astype(str), "s": scenario}
+
+
+def fit(table: dict[str, np.ndarray]) -> ts.LinearModel:
+    """Fit W7."""
+    return ts.lpm("y ~ v + m", table, cluster="s")
+
+
+def whole(table: dict[str, np.ndarray]) -> object:
+    """Fit W7 and bootstrap it."""
+    return ts.wild_bootstrap(fit(table), "v[T.1]", n_resamples=N_RESAMPLES, n_threads=1)
 
 
 def peers() -> Any:
@@ -105,16 +127,25 @@ def main() -> int:
                 options.rounds,
             )
             print(f"{name:22} {weights:12} {taken:8.4f} s")
-    print(f"{'lpm before it':35} {seconds(fit, options.rounds):8.4f} s")
+    table = rows()
+    print(f"{'lpm before it':35} {seconds(lambda: fit(table), options.rounds):8.4f} s")
+    print(f"{'fit and bootstrap':35} {seconds(lambda: whole(table), options.rounds):8.4f} s")
     if options.peers:
-        module = peers()
+        module, matrix = peers(), matrices()["W7"]
+        alone = {
+            "bootstrap alone": lambda: ts.wild_bootstrap(
+                matrix, "v1", weights="rademacher", n_resamples=N_RESAMPLES, n_threads=1
+            ),
+            "fit and bootstrap": lambda: whole(table),
+        }
         for peer in PEERS:
             try:
-                taken = seconds(lambda peer=peer: getattr(module, peer)("W7", N_RESAMPLES, 1), 1)
+                times = in_turns(lambda peer=peer: getattr(module, peer)("W7", N_RESAMPLES, 1), alone)
             except ImportError as error:
                 print(f"{peer:35} not installed: {error}")
-            else:
-                print(f"{peer:35} {taken:8.4f} s")
+                continue
+            ratios = ", ".join(f"{times['peer'] / times[name]:,.0f} x {name}" for name in alone)
+            print(f"{peer:35} {times['peer']:8.4f} s: {ratios}")
     return 0
 
 

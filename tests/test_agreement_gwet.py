@@ -68,7 +68,7 @@ def test_single_ratings_count_in_the_margins_only() -> None:
     test = ts.gwet_ac1(units)
     share = (1 + 0 + 0.5 + 0) / 4
     chance = 2 * share * (1 - share)
-    assert test.details["pa"] == pytest.approx(2 / 3, abs=EXACT)
+    assert test.details["observed"] == pytest.approx(2 / 3, abs=EXACT)
     assert test.estimate == pytest.approx((2 / 3 - chance) / (1 - chance), abs=EXACT)
     assert (test.details["n_units"], test.details["n_single"], test.n) == (3, 1, 4)
 
@@ -78,7 +78,7 @@ def test_one_category() -> None:
     assert alone.estimate is None
     assert alone.undefined is not None
     assert "give all as `categories`" in alone.undefined
-    assert alone.details["pa"] == 1
+    assert alone.details["observed"] == 1
     declared = ts.gwet_ac1([["a", "a"]] * 3, categories=["a", "b"])
     assert declared.estimate == 1
     assert declared.conf_low is declared.p_value is None

@@ -143,13 +143,13 @@ def test_one_category_is_undefined() -> None:
 def test_a_constant_rater_has_kappa_0_and_no_test(clusters: list[int] | None) -> None:
     test = ts.cohen_kappa(["a"] * 4, ["a", "b"] * 2, clusters=clusters)
     assert test.estimate == 0
-    assert test.details["se_null"] == 0
+    assert test.details["std_error_null"] == 0
     assert test.p_value is test.statistic is test.conf_low is None
     assert [note.code for note in test.notes] == ["one_rater_constant"]
 
 
 def test_perfect_agreement_is_noted() -> None:
-    test = ts.cohen_kappa([[5, 0], [0, 7]])
+    test = ts.cohen_kappa([[5, 0], [0, 7]], counts="confusion")
     assert (test.estimate, test.conf_low, test.conf_high) == (1, 1, 1)
     assert [note.code for note in test.notes] == ["degenerate"]
 
@@ -223,7 +223,7 @@ def test_a_table_with_scenarios_is_noted_or_clustered() -> None:
     clustered = ts.cohen_kappa("a", "b", data=data, clusters="scenario", n_resamples=999)
     assert clustered.details["n_clusters"] == 20
     assert clustered.details["raters"] == ["a", "b"]
-    assert not clustered.notes
+    assert [note.code for note in clustered.notes] == ["coverage"]
 
 
 def test_all_coefficients_from_one_set_of_counts() -> None:
@@ -270,7 +270,8 @@ def test_coefficients_are_vectorised_and_undefined_is_nan() -> None:
     ("call", "fragment"),
     [
         (lambda: ts.cohen_kappa([1, 2], [1, 2, 3]), "`a` and `b` must pair: they have 2 and 3 labels"),
-        (lambda: ts.cohen_kappa([], []), "every label is missing"),
+        (lambda: ts.cohen_kappa([], []), "`a` and `b` are empty"),
+        (lambda: ts.cohen_kappa([None], [None]), "every label is missing"),
         (lambda: ts.cohen_kappa([1, None], [1, 2]), "missing='omit'"),
         (lambda: ts.cohen_kappa([1, 2]), "`b` is needed"),
         (lambda: ts.cohen_kappa([[1, -2], [3, 4]]), "a negative count"),
@@ -342,7 +343,7 @@ def test_fleiss_one_category_is_undefined() -> None:
     test = ts.fleiss_kappa([[7, 0], [7, 0]], counts=True)
     assert test.estimate is None
     assert test.undefined is not None
-    assert test.details["p_bar"] == test.details["gwet_ac1"] == test.details["randolph_free_marginal"] == 1
+    assert test.details["observed"] == test.details["gwet_ac1"] == test.details["randolph_free_marginal"] == 1
 
 
 def test_fleiss_errors() -> None:

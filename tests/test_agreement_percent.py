@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import triagestats as ts
+from triagestats.score_intervals import tango_interval
 
 Refusal = Callable[[Callable[[], object]], str]
 
@@ -41,16 +42,18 @@ def test_several_raters_are_compared_in_pairs() -> None:
 
 def test_missing_ratings(refusal: Refusal) -> None:
     units = [["a", "a", None], ["b", "b", "c"], ["c", None, None], [None, None, None]]
-    assert "`a` has 6 missing ratings" in refusal(lambda: ts.percent_agreement(units))
+    said = refusal(lambda: ts.percent_agreement(units))
+    assert said == "DataError: 3 of 4 rows have a missing value in `a`; drop them with missing='omit'"
     test = ts.percent_agreement(units, missing="omit")
     assert test.estimate == pytest.approx((1 + 1 / 3) / 2, abs=EXACT)
     assert (test.n, test.details["n_missing"], test.details["n_missing_ratings"]) == (2, 2, 6)
 
 
-def test_a_table_of_counts_needs_to_be_named() -> None:
+def test_a_square_table_is_counts_unless_it_is_said_to_be_ratings() -> None:
     table = [[20, 5], [10, 15]]
     assert ts.percent_agreement(table, counts=True).estimate == 0.7
-    assert ts.percent_agreement(table).estimate == 0  # two units, by two raters
+    assert ts.percent_agreement(table).estimate == 0.7
+    assert ts.percent_agreement(table, counts=False).estimate == 0  # two units, by two raters
 
 
 @pytest.mark.parametrize("share", [0, 1])
@@ -129,8 +132,9 @@ def test_direction_by_cluster() -> None:
 
 def test_no_disagreement_has_no_direction() -> None:
     test = ts.direction_of_disagreement([1, 2, 3], [1, 2, 3])
-    assert (test.estimate, test.p_value, test.conf_low) == (0, 1, None)
-    assert [note.code for note in test.notes] == ["degenerate"]
+    assert (test.estimate, test.p_value) == (0, 1)
+    assert (test.conf_low, test.conf_high) == tango_interval(0, 0, 3, 0.95)
+    assert not test.notes
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import triagestats as ts
-from triagestats.cli import _as_options, app
+from triagestats.cli import NAMES, app
+from triagestats.cli_messages import as_options
 from triagestats.schema import TIDY_COLUMNS
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / ("triagestats.exe" if os.name == "nt" else "triagestats")
@@ -331,7 +332,7 @@ def test_messages_name_options_of_the_command_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_python_calls_an_argument_the_command_line_calls_an_option(python: str, shell: str) -> None:
-    assert _as_options(python) == shell
+    assert as_options(python, NAMES) == shell
 
 
 def test_advice_is_that_of_the_command_line(tmp_path: Path) -> None:

@@ -129,6 +129,14 @@ def test_what_is_read_as_proportions_is_said() -> None:
     assert ts.tost([1, 0, 1, 1], [0, 1, 1, 1], margin=0.3, method="tango").notes == ()
 
 
+def test_a_crosstab_is_read_by_its_labels() -> None:
+    pd = pytest.importorskip("pandas")
+    x, y = [1] * 30 + [0] * 20, [1] * 26 + [0] * 4 + [1] * 9 + [0] * 11
+    crossed = ts.tost(pd.crosstab(pd.Series(x, name="x"), pd.Series(y, name="y")), margin=0.3)
+    assert crossed.p_value == pytest.approx(ts.tost(x, y, margin=0.3).p_value, rel=EXACT)
+    assert [note.code for note in crossed.notes] == ["labels"]
+
+
 def test_keys_of_a_table_without_a_partner_are_counted() -> None:
     notes = {note.code: note.message for note in ts.tost(ts.demo_table(), margin=0.1).notes}
     assert notes["unmatched"].startswith("6 of 255 keys are not scored at all of the levels")

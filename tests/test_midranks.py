@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from triagestats import midranks as m
+from triagestats.sign_sums import sign_p_value
 
 EXACT = 1e-13  # sums of at most a few thousand masses
 
@@ -103,6 +104,41 @@ def test_tails_keep_their_digits() -> None:
     assert law.tails(0.0) == (2.0**-300, 1.0)
     assert law.tails(300 * 301 / 2)[1] == 2.0**-300
     assert law.tails(2.0)[0] == pytest.approx(3 * 2.0**-300, rel=EXACT)  # {}, {1}, {2}
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 25, 60, 90])
+def test_p_values_are_those_of_the_whole_law(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for ranks in (
+        stats.rankdata(np.abs(rng.integers(-4, 5, size) / 2)),
+        stats.rankdata(rng.normal(size=size)),
+        np.abs(np.add.reduceat(stats.rankdata(rng.integers(0, 9, 3 * size)), np.arange(0, 3 * size, 3))),
+        np.concatenate([np.zeros(2), np.full(size, 1.5)]),
+    ):
+        law = m.sign_law(ranks)
+        assert law is not None
+        total = float(ranks.sum())
+        values = {0.0, total, *(float(ranks @ rng.integers(0, 2, len(ranks))) for _ in range(20))}
+        for value in values:
+            for alternative in ("two-sided", "greater", "less"):
+                expected = law.p_value(value, alternative)
+                assert sign_p_value(ranks, value, alternative) == pytest.approx(expected, rel=EXACT)
+
+
+@pytest.mark.parametrize("size", [400, 1_000])
+def test_large_laws_are_there_if_asked_for(size: int) -> None:
+    tied = np.repeat(np.arange(size // 4) * 4 + 2.5, 4)
+    assert sign_p_value(tied, 0.0, "less", asked=True) == 2.0**-size
+    untied = np.arange(1.0, size + 1)
+    assert sign_p_value(untied, 0.0, "less") is None
+    assert sign_p_value(untied, 2.0, "less", asked=True) == pytest.approx(3 * 2.0**-size, rel=EXACT)
+    middle = size * (size + 1) / 4
+    p = sign_p_value(untied, middle // 1, "less", asked=True)
+    assert p == pytest.approx(0.5, abs=1e-3)
+
+
+def test_larger_laws_are_none() -> None:
+    assert sign_p_value(np.arange(1.0, 1_002), 9.0, "less", asked=True) is None
 
 
 def test_a_law_without_ranks_that_move_is_a_point() -> None:

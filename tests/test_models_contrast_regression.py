@@ -21,6 +21,11 @@ def rows(fit: ts.Analysis, **where: Any) -> list[dict[str, Any]]:
     return found.to_dicts()
 
 
+def rows_of(fit: ts.Analysis) -> list[dict[str, Any]]:
+    """The pooled rows."""
+    return rows(fit, model=None)
+
+
 def responses() -> pl.DataFrame:
     """The bundled study with judges averaged: one row a response."""
     frame = ts.demo_table().frame.filter(pl.col("score").is_not_null())
@@ -99,6 +104,47 @@ def test_a_disagreement_is_noted() -> None:
     assert excluded == [False, True]
     assert len(noted) == 1
     assert "the regression weighs answers" in noted[0].message
+
+
+def test_a_difference_of_errors_alone_is_said() -> None:
+    """Coarse clusters of unequal size: one estimate, two errors."""
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        scenario = np.repeat(np.arange(24), 2)
+        group = np.minimum(scenario // 2, 6 + scenario % 6)
+        gain = rng.normal(0.12, 0.25, 24)[scenario] + rng.normal(0, 0.2, 12)[group]
+        score = rng.random(24)[scenario] + np.where(np.arange(48) % 2, gain, 0)
+        frame = pl.DataFrame(
+            {
+                "scenario": [f"s{s:02}" for s in scenario],
+                "cluster": [f"g{g:02}" for g in group],
+                "condition": ["a", "b"] * 24,
+                "score": score,
+            }
+        )
+        fit = ts.analyze(frame, n_resamples=9)
+        noted = [note.message for note in fit.notes if note.code == "regression_disagrees"]
+        if noted:
+            assert "the estimates are alike, their errors are not: CRV1 here, cluster jackknife t" in noted[0]
+            return
+    pytest.fail("no seed gives a disagreement")
+
+
+def test_one_scenario_names_what_is_absorbed() -> None:
+    rng = np.random.default_rng(2)
+    rows = [
+        ("s", model, repetition, condition, float(rng.random() < 0.6))
+        for model in ("m", "n")
+        for repetition in range(14)
+        for condition in ("a", "b")
+        if rng.random() < 0.9
+    ]
+    frame = pl.DataFrame(rows, schema=["scenario", "model", "repetition", "condition", "score"], orient="row")
+    fit = ts.analyze(frame, cluster="repetition", n_resamples=99)
+    golden = ts.lpm("score ~ condition | repetition^model", frame, cluster="repetition").tidy()
+    (row,) = rows_of(fit)
+    assert "repetition x model absorbed" in row["method"]
+    assert row["estimate"] == pytest.approx(golden["estimate"].item(), rel=SAME)
 
 
 def test_few_clusters_and_perfect_fits_have_no_error() -> None:

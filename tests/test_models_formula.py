@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 import triagestats as ts
 from triagestats.models import within
 from triagestats.models.design_columns import Columns, columns_of
-from triagestats.models.formula import RandomTerm, parse_formula, unknown_names
+from triagestats.models.formula import RandomTerm, parse_formula, unknown_names, with_regressors
 from triagestats.models.model_data import read_model_data
 
 Refusal = Callable[[Callable[[], object]], str]
@@ -68,6 +69,19 @@ def test_a_formula_of_random_terms_alone_has_a_constant() -> None:
         ("y ~ a | i(f)", "must name columns after |"),
         ("y ~ a +* b", "`formula` cannot be read: Operator `+*` is incorrectly used. It is 'y ~ a +* b'"),
         ("y ~ (a | b | c)", "`formula` has the random term '(a | b | c)'"),
+        ("y ~ . | s", "`formula` has '.', which is not read; name the regressors. It is 'y ~ . | s'"),
+        ("y ~ x[0]", "`formula` has [, which picks a part of something"),
+        ("y ~ C(x)[1]", "`formula` has [, which picks a part of something"),
+        ('y ~ __import__("os").system("echo hi")', "`formula` has the function '__import__'; those that are"),
+        ("y ~ I(__import__('os'))", "`formula` has the function '__import__'"),
+        ("y ~ lag(x)", "`formula` has the function 'lag'; those that are read are C, I, i, log, log2,"),
+        ("y ~ np.linalg.norm(x)", "`formula` has the function 'np.linalg.norm'"),
+        ("y ~ I([z for z in x])", "`formula` has 'for' within a function, which is not read"),
+        ("y ~ {x + 1}", "`formula` has '{', which is not read; write I(...) for arithmetic"),
+        ("y ~ `x", "`formula` has a ` without a second one behind the name"),
+        ("y ~ a + y", "`formula` has the outcome 'y' on both sides of ~; it is 'y ~ a + y'"),
+        ("y ~ a | y", "`formula` has the outcome 'y' on both sides of ~"),
+        ("y ~ log(y)", "`formula` has the outcome 'y' on both sides of ~"),
     ],
 )
 def test_what_cannot_be_read(refusal: Refusal, text: object, said: str) -> None:
@@ -100,6 +114,91 @@ def test_unknown_names_come_with_near_ones(refusal: Refusal) -> None:
 )
 def test_names_of_the_columns(frame: pl.DataFrame, text: str, names: tuple[str, ...]) -> None:
     assert columns(frame, text).names == names
+
+
+FUNCTIONS = [
+    *("C", "I", "i", "Q", "log", "exp", "np", "center", "scale", "poly", "lag", "bs", "cr", "cs", "cc"),
+    *("hashed", "exp2", "log2", "Treatment", "contr", "sqrt", "True", "None", "if", "Intercept", "x.1"),
+]
+
+
+@pytest.mark.parametrize(
+    "name", [*FUNCTIONS, "x-1", "x y", "1x", "x:1", "x|y", "x[0]", "é", "column__0000__"]
+)
+def test_columns_may_have_any_name(frame: pl.DataFrame, name: str) -> None:
+    named = frame.rename({"x": name, "arm": f"{name}2"})
+    texts = [f"y ~ `{name}` + C(`{name}2`) + log(`{name}`)"]
+    if name in FUNCTIONS:
+        texts.append(f"y ~ {name} + C({name}2) + log(`{name}`)")
+    for text in texts:
+        found = columns(named, text)
+        assert found.names == (
+            "(Intercept)",
+            name,
+            f"C({name}2)[T.v]",
+            f"C({name}2)[T.u]",
+            f"log({name})",
+        )
+        np.testing.assert_array_equal(found.values[:, 1], frame["x"].to_numpy())
+        assert found.contrasts[f"C({name}2)[T.u]"] == "u - w"
+        np.testing.assert_array_equal(found.with_column(name, np.ones(6))[:, -1], 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("scale(x)", lambda x: (x - x.mean()) / x.std(ddof=1)),
+        ("center(x)", lambda x: x - x.mean()),
+        ("np.log(x)", np.log),
+        ("log1p(x)", np.log1p),
+        ("sqrt(x)", np.sqrt),
+        ("abs(x)", np.abs),
+        ("I(x**2 / 3)", lambda x: x**2 / 3),
+        ("I(x > 2.5)", lambda x: x > 2.5),
+    ],
+)
+def test_functions_that_are_read(
+    frame: pl.DataFrame, text: str, expected: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+) -> None:
+    found = columns(frame, f"y ~ {text}")
+    np.testing.assert_allclose(found.values[:, 1], expected(frame["x"].to_numpy()), rtol=1e-12)
+
+
+def test_polynomials_and_codings(frame: pl.DataFrame) -> None:
+    found = columns(frame, "y ~ poly(x, 2) + C(arm, Treatment('u'))")
+    assert sorted(found.names[1:]) == [
+        "C(arm, Treatment('u'))[T.v]",
+        "C(arm, Treatment('u'))[T.w]",
+        "poly(x, 2)[1]",
+        "poly(x, 2)[2]",
+    ]
+    place = dict(zip(found.names, found.values.T, strict=True))
+    first, second = place["poly(x, 2)[1]"], place["poly(x, 2)[2]"]
+    assert [first @ second, first.sum(), second.sum()] == pytest.approx([0, 0, 0], abs=ROUNDING)
+    # What a function learnt from the data holds at other values too.
+    moved = found.with_column("x", np.full(6, frame["x"][0]))
+    np.testing.assert_allclose(moved[:, found.names.index("poly(x, 2)[1]")], first[0], atol=ROUNDING)
+
+
+def test_functions_that_cannot_be_computed(frame: pl.DataFrame, refusal: Refusal) -> None:
+    negative = frame.with_columns(x=pl.col("x") - 4)
+    said = refusal(lambda: columns(negative, "y ~ log(x)"))
+    assert said == (
+        "DataError: `formula` has 'log(x)', which is not finite in some rows (3 of 6); drop these rows, or "
+        "take another function"
+    )
+    said = refusal(lambda: columns(frame, "y ~ C(arm, Treatment('zz'))"))
+    assert said.startswith("ArgumentError: `formula` cannot be computed: ")
+    assert "'zz'" in said
+    assert said.endswith("It is \"y ~ C(arm, Treatment('zz'))\"")
+    assert "cannot be computed" in refusal(lambda: columns(frame, "y ~ I(arm + x)"))
+
+
+def test_a_formula_with_more_regressors() -> None:
+    found = with_regressors(parse_formula("`my y` ~ a*b | s^`t u` + m"), ["z", "C", "w v"])
+    assert found.outcome == "my y"
+    assert found.regressors == ("C", "a", "b", "w v", "z")
+    assert found.absorbed == (("s", "t u"), ("m",))
 
 
 def test_values_of_the_columns(frame: pl.DataFrame) -> None:
@@ -228,6 +327,52 @@ def test_rows_that_cannot_be_used(
     data = frame.with_columns(pl.Series(name, values, strict=False) for name, values in change.items())
     given: dict[str, object] = {"cluster": "item"} | arguments
     assert said in refusal(lambda: read_model_data(parse_formula("y ~ x"), data, **given))  # type: ignore[arg-type]
+
+
+def test_no_rows(frame: pl.DataFrame, refusal: Refusal) -> None:
+    said = refusal(lambda: read_model_data(parse_formula("y ~ x"), frame.head(0), cluster="item"))
+    assert said == "DataError: `data` has no rows, and a model needs some"
+
+
+def test_lists_are_no_labels(frame: pl.DataFrame, refusal: Refusal) -> None:
+    lists = frame.with_columns(several=pl.concat_list("x", "n"))
+    for text in ("y ~ several", "y ~ x | several", "several ~ x"):
+        said = refusal(lambda text=text: read_model_data(parse_formula(text), lists, cluster="item"))
+        assert said.startswith("DataError: `formula` names 'several', which holds List(Float64); expected")
+
+
+@pytest.mark.parametrize("text", ["y ~ x", "y ~ x | item", "y ~ x + item"])
+def test_an_unknown_cluster_is_refused_whatever_the_formula_names(
+    frame: pl.DataFrame, refusal: Refusal, text: str
+) -> None:
+    gaps = frame.with_columns(
+        item=pl.Series(["a", None, "b", "b", None, "c"]), x=pl.Series([1.0, None, 3, 4, 5, 6])
+    )
+    said = refusal(lambda: read_model_data(parse_formula(text), gaps, cluster="item"))
+    # Row 1 has no x, so that it is left out before its cluster is asked for.
+    assert "`cluster` is 'item', which is missing in 1 of 5 rows" in said
+
+
+def test_rows_of_several_judges_are_said() -> None:
+    rng = np.random.default_rng(3)
+    rows = [(s, c, j, int(rng.random() < 0.5)) for s in range(12) for c in "uv" for j in ("one", "two")]
+    table = ts.ResponseTable(
+        pl.DataFrame(rows, schema=["scenario", "condition", "judge", "score"], orient="row")
+    )
+    fit = ts.lpm("score ~ condition | scenario", table)
+    note = next(note for note in fit.notes if note.code == "judges")
+    averaged = table.frame.group_by("scenario", "condition").agg(pl.col("score").mean())
+    assert "table.frame.group_by('scenario', 'condition').agg(pl.col('score').mean())" in note.message
+    mean = ts.lpm("score ~ condition | scenario", averaged)
+    assert mean.matrix.y.shape == (24,)
+    assert mean.estimates == pytest.approx(fit.estimates, abs=ROUNDING)
+    assert "judges" in {note.code for note in ts.logit("score ~ condition", table).notes}
+    for other in (
+        ts.lpm("score ~ condition | scenario + judge", table),
+        ts.lpm("score ~ condition | scenario", table.with_judge("two")),
+        mean,
+    ):
+        assert "judges" not in {note.code for note in other.notes}
 
 
 def test_every_row_a_singleton(frame: pl.DataFrame, refusal: Refusal) -> None:

@@ -14,6 +14,8 @@ import pytest
 from scipy import stats
 
 import triagestats as ts
+from triagestats.models import engines, linear
+from triagestats.models.engines import EngineError
 from triagestats.models.sandwich import SmallSample
 from triagestats.models.within import dummies
 from triagestats.results import TIDY_SCHEMA
@@ -302,7 +304,7 @@ def test_contrasts_by_words() -> None:
     ("weights", "said"),
     [
         ("arm[T.a1] arm[T.a2]", "`weights` cannot be read from 'arm[T.a2]' on"),
-        ("arm[T.a3]", "`weights` names 'arm[T.a3]', which the data do not have. Did you mean"),
+        ("arm[T.a3]", "`weights` names 'arm[T.a3]', which the model does not have. Did you mean"),
         ("arm[T.a1] -", "`weights` names ''"),
         ({"x": True}, "`weights` must be finite numbers"),
         ({"x": 0}, "`weights` must have one number that is not 0"),
@@ -331,7 +333,7 @@ def test_wald_by_its_formula() -> None:
 
 def test_wald_refuses_names(refusal: Refusal) -> None:
     fit = ts.lpm("y ~ arm + x | item", clustered())
-    assert "`terms` names 'amr', which the data do not have. Did you mean 'arm'?" in refusal(
+    assert "`terms` names 'amr', which the model does not have. Did you mean 'arm'?" in refusal(
         lambda: fit.wald("amr")
     )
 
@@ -565,3 +567,171 @@ def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, refusa
     said = refusal(lambda: ts.lpm("y ~ x", clustered()))
     assert said.startswith("ArgumentError: this needs pyfixest, which is not installed")
     assert said.endswith('pip install "triagestats[models]"')
+
+
+@pytest.mark.parametrize("engine", ["pyfixest", "linearmodels", "statsmodels"])
+@pytest.mark.parametrize("effects", ["", " | item"])
+@pytest.mark.parametrize(
+    ("shift", "scale"), [(1e4, 1.0), (1e6, 1.0), (1e8, 1.0), (0.0, 1e-10), (0.0, 1e12), (-1e7, 1e-2)]
+)
+def test_means_and_units_of_regressors_do_not_matter(
+    engine: Any, effects: str, shift: float, scale: float
+) -> None:
+    """pyfixest's normal equations were 18 % off at a mean of 1e7, without a note."""
+    data = clustered()
+    moved = data.with_columns(far=pl.col("x") * scale + shift)
+    # The column itself has lost digits: a mean of 1e8 leaves 8 of them.
+    tolerance = 1e-10 + 1e-15 * shift / scale
+    plain = ts.lpm(f"y ~ x + arm{effects}", data, engine=engine)
+    fit = ts.lpm(f"y ~ far + arm{effects}", moved, engine=engine)
+    assert fit.dropped == ()
+    places = [[model.terms.index(term) for term in ("arm[T.a1]", "arm[T.a2]")] for model in (plain, fit)]
+    x, far = plain.terms.index("x"), fit.terms.index("far")
+    assert fit.estimates[far] * scale == pytest.approx(plain.estimates[x], rel=max(tolerance, 1e-8))
+    assert fit.std_errors[far] * scale == pytest.approx(plain.std_errors[x], rel=max(tolerance, 1e-8))
+    assert fit.estimates[places[1]] == pytest.approx(plain.estimates[places[0]], rel=1e-7)
+    assert fit.std_errors[places[1]] == pytest.approx(plain.std_errors[places[0]], rel=1e-7)
+    assert fit.tidy()["status"].to_list() == ["ok"] * len(fit.terms)
+    assert {note.code for note in fit.notes} == {note.code for note in plain.notes}
+
+
+def test_years_and_their_squares() -> None:
+    """With the years from 2012 the same polynomial, without the cancellation."""
+    rng = np.random.default_rng(0)
+    year, item = rng.integers(2000, 2025, 200), np.repeat(np.arange(20), 10)
+    rows = {"year": year, "since": year - 2012, "y": rng.normal(size=200), "item": item}
+    fit = ts.lpm("y ~ year + I(year**2)", rows, cluster="item")
+    near = ts.lpm("y ~ since + I(since**2)", rows, cluster="item")
+    assert fit.estimates[2] == pytest.approx(near.estimates[2], rel=1e-8)
+    assert fit.std_errors[2] == pytest.approx(near.std_errors[2], rel=1e-8)
+    assert fit.estimates[1] == pytest.approx(near.estimates[1] - 2 * 2012 * near.estimates[2], rel=1e-8)
+
+
+@pytest.mark.parametrize("engine", ["pyfixest", "linearmodels", "statsmodels"])
+@pytest.mark.parametrize("vcov", ["CRV1", "CRV2", "CRV3", "HC1", "iid"])
+@pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-8])
+def test_near_collinear_regressors_are_kept_by_every_engine(engine: Any, vcov: Any, size: float) -> None:
+    rng = np.random.default_rng(2)
+    x, noise = rng.normal(size=(2, 200))
+    z = x + size * noise
+    # z - x, which is what z adds, has the digits that z leaves of it.
+    rows = {"x": x, "z": z, "d": z - x, "y": rng.normal(size=200), "item": np.repeat(np.arange(20), 10)}
+    fit = ts.lpm("y ~ x + z | item", rows, cluster="item", engine=engine, vcov=vcov)
+    apart = ts.lpm("y ~ x + d | item", rows, cluster="item", engine=engine, vcov=vcov)
+    assert fit.dropped == apart.dropped == ()
+    tolerance = 1e-14 / size + 1e-8
+    assert fit.estimates[1] == pytest.approx(apart.estimates[1], rel=tolerance)
+    assert fit.std_errors[1] == pytest.approx(apart.std_errors[1], rel=tolerance)
+    assert fit.estimates.sum() == pytest.approx(apart.estimates[0], rel=1e-5)
+    gone = ts.lpm("y ~ x + z | item", rows | {"z": x + 1e-11 * noise}, cluster="item", engine=engine)
+    assert gone.dropped == ("z",)
+
+
+def test_a_crosscheck_survives_engines_that_refuse() -> None:
+    rng = np.random.default_rng(2)
+    x, noise = rng.normal(size=(2, 200))
+    rows = {"x": x, "z": x + 1e-6 * noise, "y": rng.normal(size=200), "item": np.repeat(np.arange(20), 10)}
+    fit = ts.lpm("y ~ x + z | item", rows, cluster="item", crosscheck=True)
+    assert fit.crosscheck is not None
+    at = {row["engine"]: row for row in fit.crosscheck.filter(pl.col("term") == "z").iter_rows(named=True)}
+    assert at["linearmodels"]["estimate"] is at["linearmodels"]["std_error"] is None
+    assert at["triagestats"]["estimate"] == pytest.approx(fit.estimates[1])
+    said = [note.message for note in fit.notes if note.code == "crosscheck"]
+    assert any(
+        text.startswith("linearmodels gives no estimates for these columns (AbsorbingEffectError: The model")
+        for text in said
+    )
+    small = ts.lpm("y ~ t", rows | {"t": x * 1e-10}, cluster="item", crosscheck=True)
+    said = [note.message for note in small.notes if note.code == "crosscheck"]
+    assert said == [
+        "pyfixest gives no estimates for these columns (it leaves out t as collinear); its row is empty."
+    ]
+    # Engines get the columns as they are here, and lose digits where ours do not.
+    far = ts.lpm("y ~ t", rows | {"t": x + 1e7}, cluster="item", crosscheck=True)
+    assert any("standard errors off ours" in note.message for note in far.notes)
+    assert "engine" not in {note.code for note in far.notes}
+
+
+def test_an_engine_that_fails_or_errs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = ts.lpm("y ~ x | item", clustered())
+
+    def fails(engine: str, matrix: object) -> None:
+        raise EngineError("ValueError: no")
+
+    monkeypatch.setattr(linear, "fit_engine", fails)
+    fit = ts.lpm("y ~ x | item", clustered())
+    np.testing.assert_allclose(fit.estimates, usual.estimates, rtol=SAME)
+    note = next(note for note in fit.notes if note.code == "engine")
+    assert note.message == (
+        "pyfixest gave no estimates (ValueError: no); they are from a QR decomposition instead."
+    )
+    right = engines.fit_engine
+    monkeypatch.setattr(linear, "fit_engine", lambda engine, matrix: right(engine, matrix) * 1.5)
+    fit = ts.lpm("y ~ x | item", clustered())
+    np.testing.assert_allclose(fit.estimates, usual.estimates, rtol=SAME)
+    assert "standard errors off the least-squares solution" in str(fit)
+
+
+def test_an_outcome_with_a_large_mean_is_no_perfect_fit() -> None:
+    data = clustered().with_columns(big=pl.col("y") + 1e11)
+    fit, plain = ts.lpm("big ~ x", data), ts.lpm("y ~ x", data)
+    assert "perfect_fit" not in {note.code for note in fit.notes}
+    assert fit.estimates[1] == pytest.approx(plain.estimates[1], abs=1e-4)
+    assert fit.std_errors[1] == pytest.approx(plain.std_errors[1], rel=1e-3)
+
+
+def test_a_category_with_one_level_is_named(refusal: Refusal) -> None:
+    data = clustered().with_columns(z=pl.lit("q"))
+    assert refusal(lambda: ts.lpm("y ~ z | item", data)) == (
+        "DesignError: `formula` leaves no coefficient to estimate. z is left out: it is 'q' in every row."
+    )
+    fit = ts.lpm("y ~ z + x | item", data)
+    assert fit.dropped == ("z",)
+    assert "z is left out: it is 'q' in every row." in str(fit)
+    assert fit.estimates == pytest.approx(ts.lpm("y ~ x | item", data).estimates)
+
+
+def test_a_contrast_with_another_value() -> None:
+    fit = ts.lpm("y ~ arm + x | item", clustered())
+    usual, test = fit.contrast("arm[T.a2] - arm[T.a1]"), fit.contrast("arm[T.a2] - arm[T.a1]", value=0.1)
+    assert (test.estimate, test.conf_low) == (usual.estimate, usual.conf_low)
+    t = (usual.estimate - 0.1) / usual.details["std_error"]
+    assert test.statistic == pytest.approx(t)
+    assert test.p_value == pytest.approx(2 * stats.t.sf(abs(t), 13))
+    assert test.details["value"] == 0.1
+    assert fit.contrast("x", value=fit.estimates[2]).p_value == pytest.approx(1)
+
+
+def test_a_value_within_a_contrast_is_refused(refusal: Refusal) -> None:
+    fit = ts.lpm("y ~ arm + x | item", clustered())
+    assert refusal(lambda: fit.contrast("x - 0.1")) == (
+        "ArgumentError: `weights` ends with a number, 0.1: the value that 'x' is compared with goes into "
+        "`value`"
+    )
+    assert "`value` must be a number; got '1'" in refusal(lambda: fit.contrast("x", value="1"))  # type: ignore[arg-type]
+    assert "`value` must be finite" in refusal(lambda: fit.contrast("x", value=float("nan")))
+
+
+def test_units_do_not_matter_to_a_joint_test() -> None:
+    data = clustered().with_columns(tiny=pl.col("x") * 1e-9)
+    usual, tiny = ts.lpm("y ~ arm + x", data).wald(), ts.lpm("y ~ arm + tiny", data).wald()
+    assert tiny.statistic == pytest.approx(usual.statistic, rel=1e-8)
+
+
+def test_doubts_of_one_cluster_are_those_of_its_terms() -> None:
+    data = clustered(n_items=20).with_columns(treated=(pl.col("item") == "i03").cast(pl.Int8))
+    fit = ts.lpm("y ~ treated + x", data)
+    assert fit.tidy()["status"].to_list() == ["ok", "warning", "ok"]
+    line = next(line for line in str(fit).splitlines() if line.startswith("  treated:"))
+    assert line.endswith("(not to be trusted: one cluster decides it)")
+    assert fit.contrast("x").notes == ()
+    assert [note.code for note in fit.contrast("x + treated").notes] == ["one_cluster"]
+
+
+def test_fitted_values_and_notebooks() -> None:
+    fit = ts.lpm("y ~ arm + x | item", clustered())
+    np.testing.assert_allclose(fit.fitted + fit.residuals, fit.matrix.y)
+    np.testing.assert_allclose(np.bincount(fit.matrix.absorbed[0], weights=fit.residuals), 0, atol=SAME)
+    shown = fit._repr_html_()
+    assert shown.startswith("<pre>y ~ arm + x | item: ")
+    assert ts.lpm("y ~ I(x > 0)", clustered())._repr_html_().count("&gt;") == 2

@@ -290,11 +290,17 @@ def test_doubts() -> None:
         ("y ~ same", {}, "`formula` predicts every row for certain"),
         ("y ~ arm", {"correlation": "ar1"}, "`correlation` must be one of 'exchangeable', 'independence'"),
         ("y ~ arm", {"vcov": "CRV1"}, "`vcov` must be one of 'robust', 'bias-reduced'"),
+        ("y ~ 0", {}, "`formula` has no regressors"),
+        ("y ~ sqrt(zero)", {}, "`formula` has a function of 'zero' that has no slope at some of its values"),
+        ("y ~ log(x)", {}, "`formula` has 'log(x)', which is not finite in some rows"),
     ],
 )
 def test_what_is_refused(refusal: Refusal, formula: str, arguments: dict[str, Any], said: str) -> None:
     data = clustered().with_columns(
-        one=pl.lit(1), gap=pl.when(pl.col("x") < 0).then("item"), same=pl.col("y")
+        one=pl.lit(1),
+        gap=pl.when(pl.col("x") < 0).then("item"),
+        same=pl.col("y"),
+        zero=pl.col("x").clip(lower_bound=0),
     )
     assert said in refusal(lambda: ts.logit(formula, data, **arguments))
 
@@ -302,3 +308,53 @@ def test_what_is_refused(refusal: Refusal, formula: str, arguments: dict[str, An
 def test_no_cluster_is_recognised(refusal: Refusal) -> None:
     data = clustered().drop("item")
     assert "name it, as none is recognised as the scenario" in refusal(lambda: ts.logit("y ~ arm", data))
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(1e4, 1.0), (1e8, 1.0), (0.0, 1e-10), (0.0, 1e12)])
+@pytest.mark.parametrize("correlation", ["exchangeable", "independence"])
+def test_means_and_units_of_regressors_do_not_matter(shift: float, scale: float, correlation: Any) -> None:
+    data = clustered().with_columns(far=pl.col("x") * scale + shift)
+    plain = ts.logit("y ~ x + arm", data, correlation=correlation)
+    fit = ts.logit("y ~ far + arm", data, correlation=correlation)
+    assert {note.code for note in fit.notes} == {note.code for note in plain.notes}
+    tolerance = 1e-7 + 1e-15 * shift  # digits that the column has lost
+    slope, far = plain.effects[-1], fit.effects[-1]
+    assert (slope.term, far.term) == ("x", "far")
+    assert far.estimate * scale == pytest.approx(slope.estimate, rel=tolerance)
+    assert fit.effects[0].estimate == pytest.approx(plain.effects[0].estimate, rel=tolerance)
+    errors, expected = np.sqrt(np.diag(fit.effects_vcov)), np.sqrt(np.diag(plain.effects_vcov))
+    names = [effect.term for effect in fit.effects]
+    errors = errors * np.where(np.array(names) == "far", scale, 1.0)
+    np.testing.assert_allclose(errors, expected, rtol=max(tolerance, 1e-6))
+    place = fit.terms.index("far")
+    assert fit.estimates[place] * scale == pytest.approx(plain.estimates[plain.terms.index("x")], rel=1e-6)
+
+
+def test_near_collinear_regressors() -> None:
+    rng = np.random.default_rng(5)
+    noise = pl.Series(rng.normal(size=clustered().height))
+    data = clustered().with_columns(z=pl.col("x") + 1e-6 * noise).with_columns(d=pl.col("z") - pl.col("x"))
+    fit, apart = ts.logit("y ~ x + z", data), ts.logit("y ~ x + d", data)
+    assert fit.estimates[2] == pytest.approx(apart.estimates[2], rel=1e-6)
+    assert fit.estimates[1] + fit.estimates[2] == pytest.approx(apart.estimates[1], rel=1e-3)
+    assert np.sqrt(fit.vcov[2, 2]) == pytest.approx(np.sqrt(apart.vcov[2, 2]), rel=1e-6)
+
+
+def test_a_slope_close_to_where_a_function_ends() -> None:
+    """A step of the slope would leave the domain of the logarithm; the slope of log(x) is 1 / x."""
+    data = clustered().with_columns(size=pl.col("x").abs()).with_row_index("row")
+    data = data.with_columns(size=pl.when(pl.col("row") == 0).then(1e-7).otherwise("size"))
+    fit = ts.logit("y ~ log(size)", data)
+    p = expit(fit.matrix.x @ fit.estimates)
+    expected = np.mean(p * (1 - p) * fit.estimates[1] / data["size"].to_numpy())
+    assert fit.effects[0].estimate == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_category_with_one_level_is_named(refusal: Refusal) -> None:
+    data = clustered().with_columns(z=pl.lit("q"))
+    fit = ts.logit("y ~ z + arm", data)
+    assert "z is left out: it is 'q' in every row." in map(str, fit.notes)
+    np.testing.assert_allclose(fit.estimates, ts.logit("y ~ arm", data).estimates)
+    assert ts.logit("y ~ 0 + z", data).terms == ("z[q]",)
+    assert refusal(lambda: ts.logit("y ~ arm", data.head(0))).startswith("DataError: `data` has no rows")
+    assert fit._repr_html_().startswith("<pre>logit y ~ z + arm: ")

@@ -83,7 +83,7 @@ def test_replicates_are_refits_of_the_drawn_clusters() -> None:
         seed=7, interval="percentile", conf_level=0.8,
     )  # fmt: skip
     counts = _native.bootstrap_counts(10, FEW_DRAWS, 7).astype(float)
-    row_of = frame["scenario"].cast(pl.Categorical).to_physical().to_numpy()
+    row_of = frame["scenario"].rank("dense").to_numpy() - 1
     marked, recall = (frame[name].to_numpy().astype(float) for name in ("marked", "recall"))
     controls = dummies(frame, "scenario") + dummies(frame, "model")
     changes = []
@@ -275,3 +275,80 @@ def test_bad_calls_are_refused(refusal: Refusal) -> None:
     assert "`covariate` must name one column or several" in said(covariate=[])
     assert "mediation takes one cluster column" in said(cluster=["scenario", "model"])
     assert "`conf_level`" in said(conf_level=2)
+
+
+def test_random_terms_are_refused(refusal: Refusal) -> None:
+    said = refusal(
+        lambda: ts.mediation(
+            "score ~ marked + (1 | scenario)", simulated(1), term="marked", covariate="recall"
+        )
+    )
+    assert said == (
+        "ArgumentError: `formula` has the random term (1 | scenario), which mediation does not have: absorb "
+        "the group behind |"
+    )
+
+
+def test_rows_and_levels_that_are_not_there(refusal: Refusal) -> None:
+    frame = simulated(1).with_columns(z=pl.lit("q"))
+    asked: dict[str, Any] = {"term": "marked", "covariate": "recall"}
+    said = refusal(lambda: ts.mediation("score ~ marked", frame.head(0), **asked))
+    assert said.startswith("DataError: `data` has no rows")
+    said = refusal(lambda: ts.mediation("score ~ marked", frame, term="marked", covariate="z"))
+    assert said == "DesignError: `covariate` has no coefficient: z is left out: it is 'q' in every row."
+    said = refusal(lambda: ts.mediation("score ~ z", frame, term="z", covariate="recall"))
+    assert said == "DesignError: `term` has no coefficient: z is left out: it is 'q' in every row."
+    found = ts.mediation("score ~ marked + z", frame, n_resamples=99, **asked)
+    assert "z is left out: it is 'q' in every row." in map(str, found.notes)
+
+
+def test_few_replicates_are_said() -> None:
+    asked: dict[str, Any] = {"term": "marked", "covariate": "recall"}
+    few = ts.mediation("score ~ marked | scenario", simulated(2), n_resamples=10, **asked)
+    note = next(note for note in few.notes if note.code == "too_few")
+    assert note.message.startswith("10 replicates are too few for a 95 % interval")
+    enough = ts.mediation("score ~ marked | scenario", simulated(2), n_resamples=39, **asked)
+    assert "too_few" not in {note.code for note in enough.notes}
+    normal = ts.mediation(
+        "score ~ marked | scenario", simulated(2), n_resamples=10, interval="normal", **asked
+    )
+    assert "too_few" not in {note.code for note in normal.notes}
+
+
+def test_names_that_need_backticks() -> None:
+    frame = simulated(3)
+    odd = frame.rename({"score": "the score", "marked": "C", "recall": "a | b", "scenario": "s s"})
+    usual = ts.mediation(
+        "score ~ marked | scenario^model", frame, term="marked", covariate="recall", n_resamples=99
+    )
+    found = ts.mediation(
+        "`the score` ~ C | `s s`^model", odd, term="C", covariate="a | b", cluster="s s", n_resamples=99
+    )
+    assert found.estimate == pytest.approx(usual.estimate, rel=SOLVED)
+    assert found.details["total"] == pytest.approx(usual.details["total"], rel=SOLVED)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-6])
+def test_controls_that_are_nearly_collinear_both_count(size: float) -> None:
+    """The second control was dropped without a word in the sums by cluster."""
+    rng = np.random.default_rng(4)
+    frame = simulated(4)
+    noise, base = pl.Series(rng.normal(size=frame.height)), pl.Series(rng.normal(size=frame.height))
+    frame = frame.with_columns(u=base, v=base + size * noise, score=pl.col("score") + noise)
+    frame = frame.with_columns(d=pl.col("v") - pl.col("u"))
+    asked: dict[str, Any] = {"term": "marked", "covariate": "recall", "n_resamples": 99}
+    near = ts.mediation("score ~ marked + u + v | scenario", frame, **asked)
+    apart = ts.mediation("score ~ marked + u + d | scenario", frame, **asked)
+    assert near.details["dropped"] == apart.details["dropped"] == []
+    assert near.estimate == pytest.approx(apart.estimate, rel=1e-6)
+    assert near.details["total"]["std_error"] == pytest.approx(apart.details["total"]["std_error"], rel=1e-6)
+    fit = ts.lpm("score ~ marked + u + v | scenario", frame)
+    assert near.details["total"]["estimate"] == pytest.approx(fit.estimates[0], rel=1e-6)
+
+
+def test_a_covariate_that_is_nearly_the_term_is_refused(refusal: Refusal) -> None:
+    frame = simulated(5).with_columns(near=pl.col("marked") + 1e-6 * pl.col("recall"))
+    said = refusal(lambda: ts.mediation("score ~ marked", frame, term="marked", covariate="near"))
+    assert said.startswith(
+        "DesignError: covariate 'near' is swallowed by the regressors (Intercept) and the term"
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 import triagestats as ts
-from triagestats.models import reml_blocks
+from triagestats.models import reml_blocks, reml_profile
 from triagestats.models.facets import read_facets
 from triagestats.models.mixed_fixed import fixed_effects, kenward_roger
 from triagestats.models.random_terms import VarianceDesign, variance_design
@@ -108,12 +108,21 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("reml", [True, False])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_likelihood_equals_dense(layout: str, reml: bool) -> None:
+def test_likelihood_equals_dense(
+    layout: str, reml: bool, leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `leaves`, the term with most levels is solved before the blocks, as in large tables with gaps."""
+    if leaves:
+        monkeypatch.setattr(reml_blocks, "_LARGE", 0.0)
+        monkeypatch.setattr(reml_blocks, "PASS", 0.0)
     design = designed(crossed((7, 4, 3, 2), 1, keep=0.8), **LAYOUTS[layout])
     found = likelihood(design, reml=reml)
     sums = found.sums
+    crossings = layout not in ("one factor", "main effects", "nested", "no blocks")
+    assert (sums.leaves is not None) == leaves or not crossings
     rng = np.random.default_rng(2)
     variances = rng.uniform(0.1, 1.5, size=len(design.effects) + 1)
     variances[rng.integers(len(design.effects))] = 0.0  # a boundary is no special case
@@ -131,6 +140,40 @@ def test_likelihood_equals_dense(layout: str, reml: bool) -> None:
     )
     assert len(free) == len(design.effects)
     assert parts.fixed_covariance.shape == (sums.n_fixed, sums.n_fixed)
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.7])
+def test_leaves_change_nothing(keep: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where blocks share their cells, pieces are small, and terms are at 0 or large."""
+    design = designed(crossed((30, 6, 3, 3), 4, keep=keep), fixed="condition")
+    before = likelihood(design)
+    monkeypatch.setattr(reml_blocks, "_LARGE", 0.0)
+    monkeypatch.setattr(reml_blocks, "PASS", 0.0)
+    monkeypatch.setattr(reml_blocks, "_PIECE", 500)
+    after = likelihood(design)
+    assert before.sums.leaves is None
+    assert after.sums.leaves is not None
+    assert after.sums.work < before.sums.work
+    n = before.sums.n_terms
+    for ratios in (np.zeros(n), np.full(n, 0.3), np.arange(n) % 2 * 0.5, np.geomspace(1e-8, 100, n)):
+        found, expected = after.profiled(ratios), before.profiled(ratios)
+        assert found[0] == pytest.approx(expected[0], rel=ROUNDING)
+        assert found[1] == pytest.approx(expected[1], rel=1e-7, abs=1e-7)
+        assert found[2] == pytest.approx(expected[2], rel=ROUNDING)
+
+
+def test_profile_ends_are_where_the_profile_rises() -> None:
+    """Ends found with few evaluations are those of a search to ten digits."""
+    fit = fitted(designed(crossed((25, 6, 3, 2), 8, keep=0.8)))
+    ends = profile_ends(fit, 0.95)
+    tight = pytest.MonkeyPatch()
+    with tight.context() as patch:
+        patch.setattr(reml_profile, "_CLOSE", 1e-7)
+        patch.setattr(reml_profile, "_GAIN", 1e-11)
+        exact = profile_ends(fit, 0.95)
+    assert ends.low == pytest.approx(exact.low, rel=2e-5)
+    assert ends.high == pytest.approx(exact.high, rel=2e-5)
+    assert ends.n_evaluations < 140 < exact.n_evaluations * 1.5
 
 
 def test_covariates_far_from_zero_keep_their_digits() -> None:

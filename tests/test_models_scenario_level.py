@@ -447,3 +447,24 @@ def test_independent_columns_are_told_from_rounding() -> None:
     more = np.column_stack([x, x[:, 1] / 1e9, np.zeros(30), 3 * x[:, 2] - 2])
     kept, dropped = split_dependent(more)
     assert (kept, dropped) == ([0, 1, 2], {3: [1], 4: [], 5: [0, 2]})
+
+
+def test_units_of_attributes_do_not_matter_to_the_joint_test() -> None:
+    table = ts.demo_table()
+    rng = np.random.default_rng(1)
+    scenarios = pl.DataFrame(
+        {
+            "scenario": table.frame["scenario"].unique().sort(),
+            "words": rng.normal(size=17),
+            "asks": rng.integers(0, 2, 17),
+        }
+    )
+    usual = ts.scenario_regression(table, ["words", "asks"], scenarios=scenarios)
+    large = ts.scenario_regression(
+        table, ["words", "asks"], scenarios=scenarios.with_columns(pl.col("words") * 1e9)
+    )
+    assert usual.joint_test().statistic is not None
+    assert large.joint_test().statistic == pytest.approx(usual.joint_test().statistic, rel=1e-8)
+    assert usual.joint_test("words").method.startswith("Wald F test of 1 coefficient, HC3")
+    assert usual._repr_html_().startswith("<pre>letter - free_text by scenario")
+    assert usual.to_pandas().shape[0] == usual.tidy().height

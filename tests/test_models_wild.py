@@ -384,6 +384,54 @@ def test_five_clusters_cannot_reject() -> None:
     assert np.isfinite([webb.conf_low, webb.conf_high]).all()
 
 
+@pytest.mark.parametrize("p_value", ["symmetric", "equal-tailed"])
+@pytest.mark.parametrize(
+    ("weights", "g", "n_resamples", "floor"),
+    [
+        ("mammen", 8, 4_999, 0.7236068**8 + 0.2763932**8),
+        ("mammen", 4, 4_999, 0.7236068**4 + 0.2763932**4),
+        ("webb", 3, 4_999, 6 / 6**3),
+        ("webb", 4, 4_999, 6 / 6**4),
+        ("rademacher", 5, 20, 2 / 2**5),
+    ],
+)
+def test_no_data_beat_the_floor_of_drawn_weights(
+    weights: Any, g: int, n_resamples: int, floor: float, p_value: Any
+) -> None:
+    """One weight for all clusters gives t again: p of a huge effect is the chance of that, and a little."""
+    gains = np.random.default_rng(3).normal(50, 1, g)
+    result = wild_bootstrap(fit(gains), "arm[T.v]", weights=weights, n_resamples=n_resamples, p_value=p_value)
+    least = result.details["smallest_p_value"]
+    if p_value == "symmetric":
+        assert least == pytest.approx((n_resamples * floor + 1) / (n_resamples + 1), rel=1e-6)
+    elif weights != "mammen":
+        assert least == pytest.approx(2 * (n_resamples * floor / 2 + 1) / (n_resamples + 1), rel=1e-6)
+    error = 4 * (floor * (1 - floor) / n_resamples) ** 0.5 + 2 / n_resamples
+    assert result.p_value is not None
+    assert result.p_value >= least - error
+    if p_value == "symmetric":
+        assert result.p_value <= least + error
+    assert ("smallest_p" in codes_of(result)) == (least > 0.05)
+    if least > 0.05:
+        assert f"p cannot be below about {least:.3g}." in str(result)
+    free = wild_bootstrap(fit(gains), "arm[T.v]", weights=weights, n_resamples=n_resamples, impose_null=False)
+    assert free.details["smallest_p_value"] == pytest.approx(1 / (n_resamples + 1))
+
+
+def test_ends_have_the_digits_to_which_they_were_found() -> None:
+    """A boundary at 0 is printed as 0, not as the noise of its search."""
+    for gains in (
+        (1, 1, 1, 1, 1, 1, 1, 1, 1, -9),
+        (3, -1, 2, 0, 1, 1, 2, 4, -2, 1),
+        (1, 0, 0, 1, 1, 0, 0, 1, 2),
+    ):
+        result = wild_bootstrap(fit(gains), "arm[T.v]")
+        for end in (result.conf_low, result.conf_high):
+            assert end is not None
+            assert len(f"{end:.15g}".lstrip("-").replace(".", "").lstrip("0").rstrip("0")) <= 12
+            assert end == 0 or abs(end) > 1e-8
+
+
 def test_replicates_without_an_error_count() -> None:
     """Where all sizes are equal, a sign vector can make all gains equal: its t* is infinite."""
     gains = (1, -1, 1, 1, 1, -1)

@@ -11,8 +11,9 @@ import pytest
 from scipy import optimize, stats
 
 import triagestats as ts
+from triagestats.independent_difference import DifferenceMethod
 from triagestats.margin_tests import score_tests, wald_tests
-from triagestats.proportions import DifferenceMethod, ProportionMethod
+from triagestats.proportions import ProportionMethod
 from triagestats.score_intervals import difference_interval, difference_score, normal_quantile
 
 Refusal = Callable[[Callable[[], object]], str]
@@ -113,7 +114,7 @@ def test_a_column_with_clusters_is_noted() -> None:
     codes = [note.code for note in result.notes]
     assert codes == ["missing", "independence"]
     assert "`ts.analyze(...)`, or `ts.cluster_bootstrap(x, clusters)`" in str(result.notes[1])
-    given = ts.proportion_ci([1, 0, 1], clusters=[1, 1, 2])
+    given = ts.proportion_ci([1, 0, 1], clusters=[1, 1, 2], method="wilson")
     assert [note.code for note in given.notes] == ["independence"]
 
 

@@ -147,7 +147,12 @@ def test_shared_scenarios_are_noted() -> None:
     }
     note = ts.mann_whitney("score", groups="format", data=table).notes[-1]
     assert note.code == "independence"
-    assert "permutation_test(values, groups=..., clusters=...)" in note.message
+    # The third scenario has values of both groups.
+    assert "the groups vary within clusters, so that permutation_test(a, b, clusters=...)" in note.message
+    whole = ts.mann_whitney(
+        "score", groups="format", data=table | {"scenario": [place // 4 for place in range(15)]}
+    )
+    assert "permutation_test(values, groups=..., clusters=...)" in whole.notes[-1].message
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)

@@ -55,6 +55,7 @@ def brute(board: ts.Leaderboard, conf_level: float) -> dict[str, Any]:
     se = np.sqrt((g - 1) * without.var(axis=0))
     drawn = np.stack([contest.replicates[:, i] - contest.replicates[:, j] for i, j in pairs], axis=1)
     largest = np.max(np.abs(drawn - d) / se, axis=1)
+    largest = stats.t.ppf(stats.norm.cdf(largest * (g / (g - 1)) ** 0.5), g - 1)
     critical = np.quantile(largest, conf_level, method="weibull")
     p = np.array([(1 + (largest >= t - 1e-9).sum()) / (1 + len(largest)) for t in np.abs(d) / se])
     low, high = d - critical * se, d + critical * se
@@ -186,6 +187,21 @@ def test_rank_sets_hold_all_true_ranks_as_often_as_they_say() -> None:
         narrow += int((board.ranking.set_high - board.ranking.set_low).min()) < 4
     assert held / n > 0.95 - 3 * np.sqrt(0.95 * 0.05 / n)
     assert narrow / n > 0.5  # not by being empty of content
+
+
+@pytest.mark.parametrize("n_clusters", [8, 12])
+def test_rank_sets_of_few_clusters_hold_all_ranks_as_often_as_they_say(n_clusters: int) -> None:
+    """Six tied models: all sets must be 1 to 6 in .95 of the samples, less three standard errors."""
+    random = np.random.default_rng(11)
+    n = 300
+    held = 0
+    for _ in range(n):
+        common = random.normal(size=(n_clusters, 1))
+        scores = (random.normal(size=(n_clusters, 6)) + common < 0.7).astype(float)
+        board = rank_totals(scores, list("abcdef"), is_rate=True, n_resamples=499, n_threads=1)
+        assert board.ranking is not None
+        held += bool((board.ranking.pairs.order == 0).all())
+    assert held / n >= 0.95 - 3 * (0.95 * 0.05 / n) ** 0.5
 
 
 def test_swapping_the_sides_mirrors_the_ranks() -> None:
@@ -333,7 +349,8 @@ def test_an_estimand_ranks_by_its_value_for_each_model() -> None:
     )
     assert rough.contest is not None
     drawn = rough.contest.replicates
-    assert rough.pairs["std_error"][0] == pytest.approx((drawn[:, 0] - drawn[:, 1]).std(ddof=1), abs=EXACT)
+    spread = (drawn[:, 0] - drawn[:, 1]).std(ddof=1) * np.sqrt(40 / 39)
+    assert rough.pairs["std_error"][0] == pytest.approx(spread, abs=EXACT)
     assert rough.tidy()["method"][0].startswith("cluster bootstrap percentile")
 
 
@@ -352,6 +369,7 @@ def test_counts_and_unranked_models_stand_beside_the_ranking() -> None:
     assert (counted["rank"], counted["set_low"], counted["p_best"]) == (None, None, None)
     assert counted["could_rank"] == 1 + int((scores[:, [0, 2, 3]].mean(axis=0) > 0.9).sum())
     assert len(board.pairs) == 3
+    assert (set(board.pairs["n_rows"]), set(board.pairs["n_clusters"])) == ({40}, {40})
     same = ts.leaderboard(table(scores[:, [0, 2, 3]]))
     assert board.standings["set_high"].to_list()[:3] == same.standings["set_high"].to_list()
 
@@ -418,6 +436,8 @@ def test_bad_input_says_what_to_do(refusal: Refusal) -> None:
     no_model = frame.filter(model="m0").drop("model")
     assert "name it with `ts.ResponseTable(..., model=)`" in refusal(lambda: ts.leaderboard(no_model))
     assert "`unranked` names 'gpt'" in refusal(lambda: ts.leaderboard(frame, unranked=["gpt"]))
+    twice = {"model": ["m1"], "successes": [1], "n": [9]}
+    assert "`counts` names 'm1', which has rows" in refusal(lambda: ts.leaderboard(frame, counts=twice))
     assert "nothing is left to rank" in refusal(lambda: ts.leaderboard(frame, unranked=["m0", "m1", "m2"]))
     assert "`metric` must be 'mean'" in refusal(lambda: ts.leaderboard(frame, metric="accuracy"))  # type: ignore[arg-type]
     assert "`metric` 'x - y' needs the levels" in refusal(

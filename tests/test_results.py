@@ -80,3 +80,24 @@ def test_notes_are_frozen_values() -> None:
     assert pickle.loads(pickle.dumps(note)) == note
     with pytest.raises(FrozenInstanceError):
         note.message = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("estimand", "contrast", "shown"),
+    [
+        ("pseudo-median", "x", "pseudo-median of x = 0.5"),
+        ("pseudo-median", "x - y", "x - y = 0.5"),
+        ("share positive", "x - y", "share positive of x - y = 0.5"),
+        ("conditional odds ratio", "x / y", "x / y = 0.5"),
+        ("odds ratio", "odds of 1, text / letter", "odds of 1, text / letter = 0.5"),
+        ("slope", "share per unit of score", "slope of share per unit of score = 0.5"),
+        ("correlation", "correlation of a and b", "correlation of a and b = 0.5"),
+        ("proportion", None, "proportion = 0.5"),
+        (None, "mean(x)", "mean(x) = 0.5"),
+    ],
+)
+def test_a_test_says_what_its_estimate_is(estimand: str | None, contrast: str | None, shown: str) -> None:
+    result = ts.Test(
+        estimand=estimand, contrast=contrast, estimate=0.5, statistic=None, p_value=0.2, method="test", n=3
+    )
+    assert repr(result) == f"test: {shown}, p = 0.2 (two-sided), n = 3."

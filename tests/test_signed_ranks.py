@@ -278,10 +278,55 @@ def test_refusals(refusal: Refusal) -> None:
     )
     assert "needs `clusters`" in refusal(lambda: ts.wilcoxon_signed_rank([1, 2], method="cluster-sign-flip"))
     assert "there is 1 cluster" in refusal(lambda: ts.wilcoxon_signed_rank([1, 2], clusters=[1, 1]))
-    assert "would take too long for 2,000 differences" in refusal(
+    assert "for 2,000 differences that are not zero: it goes up to 1,000; use method='normal'" in refusal(
         lambda: ts.wilcoxon_signed_rank(range(1, 2001), method="exact")
     )
     assert "infinite" in refusal(lambda: ts.sign_test([1.0, float("inf")]))
+
+
+def test_exact_laws_reach_1_000_differences() -> None:
+    d = np.random.default_rng(4).normal(0.1, 1.0, 400)
+    result = ts.wilcoxon_signed_rank(d, method="exact")
+    assert "exact by convolution" in result.method
+    assert result.p_value == pytest.approx(stats.wilcoxon(d, method="exact").pvalue, rel=CLOSE)
+    assert result.details["interval"] == "exact"
+    assert ts.wilcoxon_signed_rank(d).p_value == pytest.approx(result.p_value, rel=0.02)
+    assert "normal approximation" in ts.wilcoxon_signed_rank(d).method
+    assert ts.hodges_lehmann(d, method="exact").conf_low == result.conf_low
+    tied = ts.wilcoxon_signed_rank(np.round(d, 1), method="exact")
+    assert "exact by convolution" in tied.method
+
+
+def test_a_test_and_an_interval_that_differ_about_0_are_noted() -> None:
+    """Ties: p is below .1, and the interval for values without ties still holds 0."""
+    d = [-2.0, -1.0, 2.0, 3.0, 3.0, 3.0, 4.0]
+    noted = [
+        result
+        for shift in np.arange(-2, 3, 0.25)
+        for result in [ts.wilcoxon_signed_rank(np.array(d) - shift, conf_level=0.9)]
+        if any(note.code == "interval" for note in result.notes)
+    ]
+    assert noted
+    for result in noted:
+        assert result.p_value is not None
+        assert result.conf_low is not None
+        assert result.conf_high is not None
+        assert (result.p_value < 0.1) == (result.conf_low <= 0 <= result.conf_high)
+    assert not any(note.code == "interval" for note in ts.wilcoxon_signed_rank(d).notes)
+
+
+def test_auto_and_the_names_of_estimands() -> None:
+    d, clusters = [1.0, 2.0, -1.0, 3.5, 2.0, 4.0], [1, 1, 2, 2, 3, 3]
+    assert ts.wilcoxon_signed_rank(d, method="auto") == ts.wilcoxon_signed_rank(d)
+    assert ts.wilcoxon_signed_rank(d, clusters=clusters, method="auto") == ts.wilcoxon_signed_rank(
+        d, clusters=clusters
+    )
+    assert ts.sign_test(d, method="auto") == ts.sign_test(d)
+    assert ts.hodges_lehmann(d, method="auto") == ts.hodges_lehmann(d)
+    assert ts.wilcoxon_signed_rank(d).estimand == ts.hodges_lehmann(d).estimand == "pseudo-median"
+    assert ts.sign_test(d).estimand == "share positive"
+    assert "pseudo-median of x = 2," in repr(ts.wilcoxon_signed_rank(d))
+    assert ": x - y = 2," in repr(ts.wilcoxon_signed_rank(d, [0] * 6))
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -300,7 +345,7 @@ def test_sign_test_is_binomial(seed: int, alternative: Alternative) -> None:
 def test_sign_test_keeps_its_tail_and_notes_clusters() -> None:
     assert ts.sign_test([1] * 200).p_value == pytest.approx(2.0**-199, rel=CLOSE)
     assert ts.sign_test([1] * 3000).p_value > 0  # type: ignore[operator]
-    result = ts.sign_test([1, 2, -1, 0], clusters=[1, 1, 2, 2])
+    result = ts.sign_test([1, 2, -1, 0], clusters=[1, 1, 2, 2], method="exact")
     assert result.p_value == 1.0
     assert [note.code for note in result.notes] == ["zeros", "independence"]
 

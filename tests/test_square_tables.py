@@ -134,7 +134,8 @@ def test_labels_are_paired() -> None:
     frame = pl.DataFrame({"one": first, "two": second, "scenario": list("aabbcc")})
     noted = ts.stuart_maxwell("one", "two", data=frame, missing="omit")
     assert [note.code for note in noted.notes] == ["missing", "independence"]
-    assert "permutation_test(x == label, y == label, clusters=...), for each label," in noted.notes[1].message
+    named = "permutation_test(np.asarray(x) == label, np.asarray(y) == label, clusters=...) for each label"
+    assert named in noted.notes[1].message
 
 
 def test_response_table_pairs_its_responses() -> None:
@@ -172,6 +173,52 @@ def test_response_table_with_repetitions_names_the_clusters() -> None:
     assert [note.code for note in result.notes] == ["independence"]
 
 
+def judged(levels: tuple[str, ...], judges: tuple[str, ...], seed: int = 0) -> ts.ResponseTable:
+    """Free text that judges labelled, beside letters that nobody judged at other levels."""
+    rng = np.random.default_rng(seed)
+    scenarios = [f"s{place}" for place in range(12)]
+    rows = [
+        {
+            "scenario": s,
+            "condition": c,
+            "gold": "A",
+            "response": None if c in levels else rng.choice(list("ABC")),
+        }
+        for s in scenarios
+        for c in ("free", "letter")
+    ]
+    labels = [
+        {"scenario": s, "condition": c, "judge": judge, "label": rng.choice(list("ABC"))}
+        for s in scenarios
+        for c in levels
+        for judge in judges
+    ]
+    table = ts.ResponseTable(pl.DataFrame(rows, schema_overrides={"response": pl.String}))
+    return table.with_judgments(pl.DataFrame(labels))
+
+
+@pytest.mark.parametrize("call", [ts.bowker, ts.stuart_maxwell])
+def test_letters_pair_with_judged_text(call: Callable[..., ts.Test]) -> None:
+    table = judged(("free",), ("j1", "j2"))
+    for judge in ("j1", "j2"):
+        one = table.with_judge(judge)
+        result = call("free", "letter", data=one)
+        wide = one.frame.pivot("condition", index="scenario", values="response")
+        assert result.n == 12
+        assert result.statistic == call(wide["free"], wide["letter"]).statistic
+        assert result.notes == ()
+
+
+def test_several_judges_are_refused(refusal: Refusal) -> None:
+    for levels in (("free",), ("free", "letter")):
+        said = refusal(lambda levels=levels: ts.bowker(judged(levels, ("j1", "j2"))))
+        assert "2 judges labelled the responses at" in said
+        assert "test per judge, data=table.with_judge('j1')" in said
+    both = judged(("free", "letter"), ("j1", "j2")).with_judge("j2")
+    assert ts.stuart_maxwell(both).n == 12
+    assert ts.stuart_maxwell(both).notes == ()
+
+
 REFUSED: dict[str, Callable[[], object]] = {
     "ArgumentError: `x` must be a table of counts with as many rows as columns, at least two; got 2 x 3": (
         lambda: ts.bowker([[1, 2, 3], [4, 5, 6]])
@@ -188,7 +235,8 @@ REFUSED: dict[str, Callable[[], object]] = {
         lambda: ts.bowker([[1, 2], [3, 4]], categories=["A", "B"])
     ),
     "ArgumentError: `x` and `y` must pair: they have 1 and 2 labels": lambda: ts.bowker(["A"], ["A", "B"]),
-    "ArgumentError: `method` must be one of 'stuart-maxwell', 'bhapkar'; got 'wald'": (
+    "ArgumentError: `method` must be one of 'stuart-maxwell', 'bhapkar', 'cluster-sign-flip', 'auto'; got "
+    "'wald'": (
         lambda: ts.stuart_maxwell([[1, 2], [3, 4]], method="wald")  # type: ignore[arg-type]
     ),
     "DesignError: the table must have responses and a condition to compare their labels; name the columns "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import pickle
@@ -139,19 +140,80 @@ def test_draws_are_joint_bootstrap_samples_of_cases() -> None:
         done = frame.filter(model=model)["escalate"].to_numpy()
         under = counts @ (urgent * (1 - done)) / (counts @ urgent)
         over = counts @ ((1 - urgent) * done) / (counts @ (1 - urgent))
-        score = 100 / (1 + ((under / U) ** 2 + (over / O) ** 2) / 2)
-        assert board.leaderboard.contest.replicates[:, place] == pytest.approx(score)
+        distance = np.sqrt((under / U) ** 2 + (over / O) ** 2)
+        assert board.leaderboard.contest.replicates[:, place] == pytest.approx(distance)
+        score = 100 / (1 + distance**2 / 2)
+        low, high = np.quantile(score, [0.025, 0.975], method="weibull")
+        row = standing(board, model)
+        if low < high:
+            assert (row["score_low"], row["score_high"]) == pytest.approx((low, high))
 
 
-@settings(max_examples=25, deadline=None)
-@given(scale=st.floats(0.05, 20.0), seed=st.integers(0, 10**6))
-def test_scaling_both_tolerances_never_changes_ranks(scale: float, seed: int) -> None:
-    frame = simulated(24, 5, seed)
-    options: dict[str, Any] = {"n_resamples": 99, "policies": False, "n_threads": 1}
-    one = ts.triage_board(frame, U=U, O=O, **options)
-    other = ts.triage_board(frame, U=U * scale, O=O * scale, **options)
-    columns = ["model", "rank", "rank_low", "rank_high", "p_best"]
+@settings(max_examples=40, deadline=None)
+@given(exponent=st.floats(-6.0, 6.0), seed=st.integers(0, 10**6))
+def test_scaling_both_tolerances_never_changes_ranks(exponent: float, seed: int) -> None:
+    """Factors from 1e-6 to 1e6, from U and O so small that even the largest leaves them rates."""
+    frame = simulated(40, 5, seed)
+    counts = {"model": ["x", "y"], "missed": [3, 8], "over": [9, 2], "n_urgent": 20, "n_nonurgent": 20}
+    options: dict[str, Any] = {"n_resamples": 99, "n_threads": 1, "counts": counts, "unranked": ["m2"]}
+    u, o = U * 1e-6, O * 1e-6
+    scale = 10.0**exponent
+    one = ts.triage_board(frame, U=u, O=o, **options)
+    other = ts.triage_board(frame, U=u * scale, O=o * scale, **options)
+    columns = ["model", "rank", "rank_low", "rank_high", "p_best", "set_low", "set_high", "could_rank"]
     assert one.standings.select(columns).equals(other.standings.select(columns))
+    assert one.leaderboard.pairs["verdict"].equals(other.leaderboard.pairs["verdict"])
+    ranks = other.sensitivity(U=[u], O=[o])["rank"]
+    assert ranks.to_list() == other.sensitivity(U=[u * scale], O=[o * scale])["rank"].to_list()
+
+
+def test_ranks_are_those_of_the_distance_at_any_factor() -> None:
+    """Scores of 100 to ten digits, or near 0, are told apart."""
+    urgent = [1] * 50 + [0] * 50
+    done = {f"m{k}": [0] * k + [1] * (50 - k) + [0] * 50 for k in (1, 2, 3)}
+    board = ts.triage_board(cases(done, urgent), U=U, O=O, n_resamples=99)
+    for scale in (1e-8, 1e-4, 1.0, 2.5):
+        grid = board.sensitivity(U=[U * scale], O=[O * scale])
+        assert dict(grid.select("model", "rank").iter_rows()) == {"m1": 1, "m2": 2, "m3": 3}
+
+
+@pytest.mark.parametrize(("n_urgent", "rare"), [(3, "urgent"), (4, "urgent"), (97, "other")])
+def test_few_urgent_or_other_cases_decide_nothing(n_urgent: int, rare: str) -> None:
+    urgent = [1] * n_urgent + [0] * (100 - n_urgent)
+    good, bad = urgent, [1 - value for value in urgent]
+    counts = {"model": ["x"], "missed": [1], "over": [1], "n_urgent": [n_urgent]}
+    counts |= {"n_nonurgent": [100 - n_urgent]}
+    half = [0, 1] * 50
+    board = ts.triage_board(
+        cases({"a": good, "b": half, "c": bad}, urgent), U=U, O=O, n_resamples=199, counts=counts
+    )
+    for model in "abcx":
+        row = standing(board, model)
+        assert [row[name] for name in ("score_low", "score_high", "kappa_low", "rank_low")] == [None] * 4
+        assert row["status"] == "few_clusters"
+        assert row["reason"].startswith(f"{rare} cases: {min(n_urgent, 100 - n_urgent)} clusters: too few")
+    ranked = board.standings.filter(kind="ranked")
+    assert (ranked["set_low"].to_list(), ranked["set_high"].to_list()) == ([1] * 3, [3] * 3)
+    assert set(board.leaderboard.pairs["verdict"]) == {"undecided"}
+    assert board.leaderboard.pairs["conf_low"].null_count() == 3
+    assert "few_cases" in [note.code for note in board.notes]
+
+
+def test_up_to_eleven_urgent_cases_carry_a_warning() -> None:
+    for n_urgent, status in ((5, "warning"), (11, "warning"), (12, "ok")):
+        urgent = [1] * n_urgent + [0] * (100 - n_urgent)
+        board = ts.triage_board(
+            cases({"a": [0, 1] * 50, "b": [1, 0, 1, 1] * 25}, urgent), U=U, O=O, n_resamples=199
+        )
+        assert standing(board, "a")["status"] == status
+        assert standing(board, "a")["score_low"] is not None
+        assert set(board.leaderboard.pairs["status"]) == {status}
+
+
+def test_pairs_say_how_many_rows_and_clusters() -> None:
+    pairs = ts.triage_board(simulated(), U=U, O=O, n_resamples=99).leaderboard.pairs
+    assert (set(pairs["n_rows"]), set(pairs["n_clusters"])) == ({60}, {60})
+    assert set(pairs["metric"]) == {"distance"}
 
 
 def test_sensitivity_equals_boards_of_their_own() -> None:
@@ -283,14 +345,17 @@ def test_results_convert() -> None:
     assert board.with_level(0.95).standings.equals(board.standings)
 
 
-def test_counts_of_a_model_that_also_has_rows_stand_apart() -> None:
+def test_counts_of_a_model_that_stands_on_the_board_are_refused(refusal: Refusal) -> None:
     counts = {"model": ["m0"], "missed": [3], "over": [1], "n_urgent": [8], "n_nonurgent": [3]}
-    rows = ts.triage_board(simulated(), U=U, O=O, counts=counts).standings.filter(model="m0")
-    assert rows["kind"].to_list() == ["ranked", "counts"]
-    assert rows["under_rate"].to_list() == [
-        standing(ts.triage_board(simulated(), U=U, O=O), "m0")["under_rate"],
-        3 / 8,
-    ]
+    assert refusal(lambda: ts.triage_board(simulated(), U=U, O=O, counts=counts)) == (
+        "DataError: `counts` names 'm0', which has rows in `data`; leave them out of `counts`, or give the "
+        "counts another name, such as 'gpt (published)'"
+    )
+    counts["model"] = ["never escalate"]
+    said = refusal(lambda: ts.triage_board(counts=counts, U=U, O=O))
+    assert "`counts` names 'never escalate', which is the name of a policy on the board" in said
+    board = ts.triage_board(counts=counts, U=U, O=O, policies=False, n_resamples=99)
+    assert board.standings["kind"].to_list() == ["counts"]
 
 
 def test_medsafe_counts_rates_scores_and_kappa(board_250: ts.Board, expected: dict[str, Any]) -> None:
@@ -426,6 +491,31 @@ def test_tolerances_must_be_positive(name: str, value: float, refusal: Refusal) 
     assert refusal(lambda: ts.TriageScore(**tolerances)) == told
     board = ts.triage_board(simulated(), U=U, O=O, n_resamples=99)
     assert f"`{name}` must be positive" in refusal(lambda: board.sensitivity(**{name: [value]}))
+
+
+def test_a_board_prints_rank_sets_and_boxes() -> None:
+    board = ts.triage_board(simulated(), U=U, O=O, n_resamples=99)
+    head = repr(board).splitlines()[1]
+    for column in ("rank set", "ranks drawn", "under in box", "over in box"):
+        assert column in head
+    row = standing(board, "m0")
+    assert f"{row['set_low']} to {row['set_high']}" in repr(board)
+    assert "hold for both rates at once at 95 %" in repr(board)
+    assert "nan" not in repr(board)
+    few = ts.triage_board(simulated().filter(pl.col("case") < "c004"), U=U, O=O, n_resamples=99)
+    assert few.standings["box_under_low"].null_count() == few.standings.height
+    assert board._repr_html_() == f"<pre>{html.escape(repr(board))}</pre>"
+    assert board.leaderboard._repr_html_().startswith("<pre>Leaderboard by score")
+
+
+def test_tolerances_are_rates_and_no_percentages(refusal: Refusal) -> None:
+    said = refusal(lambda: ts.triage_board(simulated(), U=0.05, O=35))
+    assert said == (
+        "ArgumentError: `O` is 35, and a rate is at most 1; divide percentages by 100, such as O=0.35"
+    )
+    board = ts.triage_board(simulated(), U=1, O=0.6, n_resamples=99)
+    assert "`U` is 5" in refusal(lambda: board.sensitivity(U=[5]))
+    assert board.sensitivity()["O"].unique().sort().to_list() == [0.3, 0.6, 1.0]
 
 
 def test_bad_boards_say_what_to_do(refusal: Refusal) -> None:

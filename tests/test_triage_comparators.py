@@ -171,6 +171,33 @@ def test_an_unmatched_difference_by_hand() -> None:
     assert row["verdict"] is None
 
 
+@pytest.mark.parametrize("n_few", [1, 2, 4])
+def test_under_five_clusters_on_a_side_decide_nothing(n_few: int) -> None:
+    names = [f"s{place:02}" for place in range(40)]
+    frame = pl.DataFrame({"scenario": names, "score": [1] * n_few + [0, 1, 0] * 12 + [0] * (4 - n_few)})
+    few = pl.col("scenario").is_in(names[:n_few])
+    for sides in ((few, ~few), (~few, few)):
+        found = ts.compare_rates(frame, *sides, names=("one", "two"), unmatched=True, n_resamples=99)
+        row = found.tidy().row(2, named=True)
+        assert [row[name] for name in ("conf_low", "p_value", "statistic", "verdict")] == [None] * 4
+        assert row["status"] == "few_clusters"
+        assert f"{n_few} cluster" in row["reason"]
+
+
+def test_an_unmatched_side_of_ones_has_a_floor_and_welchs_df() -> None:
+    names = [f"s{place:02}" for place in range(26)]
+    frame = pl.DataFrame({"scenario": names, "score": [1] * 6 + [0, 1] * 10})
+    six = pl.col("scenario").is_in(names[:6])
+    row = ts.compare_rates(frame, six, ~six, unmatched=True, n_resamples=99).tidy().row(2, named=True)
+    own = (np.var([1] * 7 + [0], ddof=1) / 8, np.var([0, 1] * 10, ddof=1) / 20)
+    df = sum(own) ** 2 / (own[0] ** 2 / 5 + own[1] ** 2 / 19)
+    assert row["df"] == pytest.approx(df, abs=EXACT)
+    assert row["estimate"] == 0.5
+    assert row["conf_high"] <= 1.0
+    assert row["conf_low"] < 0.25
+    assert "one all-right and one all-wrong cluster added" in row["reason"]
+
+
 def test_swapping_sides_flips_the_difference() -> None:
     table = _table(X, Y | {"f": [0]})
     for unmatched, rows in ((False, pl.col("scenario") != "f"), (True, pl.lit(value=True))):

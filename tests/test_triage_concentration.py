@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 from collections.abc import Callable
@@ -152,6 +153,89 @@ def test_study2_has_no_population_interval(emergencies: ts.Concentration) -> Non
     assert "These scenarios only, 0.95 intervals" in text
     assert "For new scenarios" not in text
     assert "24/24" in text
+
+
+def test_the_formula_on_labels_stands_beside_that_on_responses(emergencies: ts.Concentration) -> None:
+    """Natural .0287 and stripped .0466 by hand from cells of labels; exact refused; forced Wilson."""
+    rows = {name: _row(emergencies, "under_rate_of_labels", condition=FORMATS[name]) for name in FORMATS}
+    assert round(rows["natural"]["std_error"], 4) == 0.0287
+    assert round(rows["stripped"]["std_error"], 4) == 0.0466
+    assert (rows["exact"]["conf_low"], rows["exact"]["status"]) == (None, "undefined")
+    assert "hold one label" in rows["exact"]["reason"]
+    forced = (rows["forced"]["conf_low"], rows["forced"]["conf_high"])
+    assert forced == pytest.approx(wilson(10 / 48, 48, 0.95), abs=EXACT)
+    for name, row in rows.items():
+        assert row["method"].startswith("these scenarios only, each label a draw")
+        main = _row(emergencies, "under_rate", condition=FORMATS[name])
+        assert row["estimate"] == pytest.approx(main["estimate"], abs=EXACT)
+        assert row["n_rows"] == main["n_rows"]
+    (note,) = (note for note in emergencies.notes if note.code == "two_readings")
+    assert "under_rate takes responses as draws" in note.message
+    assert "under_rate_of_labels takes every label as a draw" in note.message
+    assert "  labels     natural_free_text" in repr(emergencies)
+
+
+def test_labels_have_no_reading_of_their_own_where_they_are_responses() -> None:
+    table = ts.ResponseTable(_scored({("a", "m"): [1, 0, 1], ("b", "m"): [0, 1, 1]}))
+    assert (
+        "wrong_rate_of_labels" not in ts.concentration(table, kind="wrong", n_resamples=99).tidy()["estimand"]
+    )
+
+
+def test_scenarios_without_misses_are_shown_or_counted(study2: ts.ResponseTable) -> None:
+    few = ts.concentration(study2, subset=EMERGENCIES, n_resamples=99)
+    assert "  E13       0/12" in repr(few)
+    many = repr(ts.concentration(study2, by=None, n_resamples=99))
+    assert "\n  not shown: 40 scenarios without any, 0 of 2,342\n" in many
+    right = _scored({(f"s{k:02}", "m"): [1, 1] for k in range(20)})
+    none = repr(ts.concentration(ts.ResponseTable(right), kind="wrong", by=None, n_resamples=99))
+    assert "\n  not shown: 20 scenarios without any, 0 of 40\n" in none
+
+
+def test_contrasts_without_each_cluster_are_printed(emergencies: ts.Concentration) -> None:
+    text = repr(emergencies)
+    assert "Contrasts without each cluster" in text
+    assert "source_stripped - exact_structured        0.08333 (F13) to 0.25 (E13)" in text
+
+
+def test_contrasts_that_are_no_differences_of_the_rates_are_noted(emergencies: ts.Concentration) -> None:
+    (note,) = (note for note in emergencies.notes if note.code == "matched_contrasts")
+    assert "natural_free_text - exact_structured" in note.message
+    x, y = ({("a", "m"): [1, 0], ("b", "m"): [values, 1]} for values in (0, 1))
+    even = pl.concat([_scored(x, "x"), _scored(y, "y")])
+    found = ts.concentration(ts.ResponseTable(even), kind="wrong", n_resamples=99)
+    assert "matched_contrasts" not in [note.code for note in found.notes]
+
+
+def test_results_show_their_text_in_notebooks(emergencies: ts.Concentration) -> None:
+    assert emergencies._repr_html_() == f"<pre>{html.escape(repr(emergencies), quote=True)}</pre>"
+    for result in (
+        ts.AnchoringNull,
+        ts.ErrorDirection,
+        ts.Factorial,
+        ts.GapComparison,
+        ts.RateComparison,
+        ts.RuleReport,
+        ts.ValidReasons,
+    ):
+        assert hasattr(result, "_repr_html_")
+
+
+def test_labels_that_could_not_be_read_are_called_so() -> None:
+    table = ts.ResponseTable(
+        {
+            "scenario": list("aabb"),
+            "response": ["A", None, "B", "A"],
+            "gold": list("AABB"),
+            "error": [None, "unparsed", None, None],
+            "repetition": [1, 2, 1, 2],
+        },
+        levels=["A", "B"],
+        unparsed="wrong",
+    )
+    text = repr(ts.concentration(table, kind="wrong", n_resamples=99))
+    assert "unreadable 1" in text
+    assert "None" not in text
 
 
 def test_study1_main_contrast_without_each_scenario(study1: ts.ResponseTable) -> None:

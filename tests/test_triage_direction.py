@@ -225,6 +225,17 @@ def test_costs_as_mapping_frame_and_rows_agree() -> None:
     assert all(other.equals(found[0]) for other in found[1:])
 
 
+def test_a_cost_frame_with_its_gold_column_is_pointed_out(refusal: Refusal) -> None:
+    cost = pl.DataFrame({"gold": SCALE} | dict(zip(SCALE, COSTS, strict=True)))
+    table = ts.ResponseTable(
+        {"scenario": list("abcdef"), "response": list("ABCDBC"), "gold": list("BBCCDB")}, levels=SCALE
+    )
+    assert refusal(lambda: ts.error_direction(table, cost=cost)) == (
+        "ArgumentError: `cost` has 'gold' beside the columns of the levels: order the rows as `levels`, "
+        "['A', 'B', 'C', 'D'], and leave it out; or map (gold, label) to the cost"
+    )
+
+
 def test_a_unit_cost_is_the_rate_of_errors() -> None:
     table = ts.ResponseTable(_crossed(), levels=SCALE)
     unit = 1 - np.eye(4)
@@ -261,6 +272,26 @@ def test_unreadable_answers_count_as_the_table_says() -> None:
         "unreadable",
         1,
     )
+
+
+def test_missing_labels_are_counted_and_noted() -> None:
+    columns: dict[str, Any] = {
+        "scenario": [*"abcdef", *"abcdef"],
+        "repetition": [1] * 6 + [2] * 6,
+        "response": [*"ABCDBC", "A", None, None, "D", None, "C"],
+        "gold": list("BBCCDB") * 2,
+        "error": [None] * 7 + ["unparsed", "unparsed", None, "timeout", None],
+    }
+    errors = ts.error_direction(ts.ResponseTable(columns, levels=SCALE), n_resamples=99)
+    assert errors.glance()["n_missing"][0] == 3
+    messages = [note.message for note in errors.notes if note.code == "missing"]
+    assert messages == [
+        "2 rows could not be read and have no score: missing; with `unparsed='wrong'` they count as wrong.",
+        "1 row has no label that counts: missing.",
+    ]
+    assert "n_missing" in repr(errors)
+    wrong = ts.error_direction(ts.ResponseTable(columns, levels=SCALE, unparsed="wrong"), n_resamples=99)
+    assert wrong.glance().select("n_missing", "n_unreadable").row(0) == (1, 2)
 
 
 def test_rows_without_gold_are_left_out_and_said() -> None:

@@ -452,7 +452,7 @@ def test_a_level_that_a_model_lacks_is_noted() -> None:
     row = one(fit.effects, estimand="interaction", model="n")
     assert (row["estimate"], row["status"], row["n_missing"]) == (None, "no_data", 8)
     (note,) = (note for note in fit.notes if note.code == "model_left_out")
-    assert note.message == "n is in no estimate: it has no score at ['x=1, y=0']."
+    assert note.message == "n is in no estimate: it has no score at x=1, y=0."
     assert note.level == "caution"
 
 
@@ -462,7 +462,7 @@ def test_unscored_cells_are_counted() -> None:
     fit = ts.factorial(grid(cells), a="x", b="y", n_resamples=99)
     assert (fit.n_cells, fit.n_planned) == (15, 16)
     (note,) = (note for note in fit.notes if note.code == "incomplete_cells")
-    assert note.message == "15 of 16 planned cells are scored in all 4 levels (['n 7 of 8'])."
+    assert note.message == "15 of 16 planned cells are scored in all 4 levels (n 7 of 8)."
 
 
 def test_strata_and_two_cluster_columns() -> None:
@@ -566,6 +566,22 @@ def test_bad_arguments(arguments: dict[str, Any], expected: str, refusal: Refusa
     table = grid(drawn_grid(5, 1))
     said = refusal(lambda: ts.factorial(table, n_resamples=99, **arguments))
     assert said == f"ArgumentError: {expected}"
+
+
+def test_the_smallest_p_that_can_be_reached_is_noted() -> None:
+    """Three clusters have 8 sign flips: no p-value below 1/4."""
+    scores = {("0", "0"): [0, 0, 0], ("1", "0"): [1, 1, 1], ("0", "1"): [0, 0, 1], ("1", "1"): [1, 1, 1]}
+    rows = [(f"s{s}", x, y, v) for (x, y), values in scores.items() for s, v in enumerate(values)]
+    data = dict(zip(("scenario", "x", "y", "score"), map(list, zip(*rows, strict=True)), strict=True))
+    table = ts.ResponseTable(data, condition=["x", "y"])
+    found = ts.factorial(table, n_resamples=99)
+    (note,) = (note for note in found.notes if note.code == "smallest_p")
+    assert "cannot be below 0.05" in note.message
+    assert "0.25" in note.message
+    assert note.message in repr(found)
+    assert min(found.effects["p_value"].drop_nulls()) >= 0.25
+    codes = [note.code for note in ts.factorial(table, n_resamples=99, conf_level=0.5).notes]
+    assert codes.count("smallest_p") == int(max(found.effects["p_value"].drop_nulls()) > 0.5)
 
 
 def test_other_kinds_of_factors_are_refused(refusal: Refusal) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ import polars as pl
 import pytest
 
 import triagestats as ts
+from triagestats.intervals import spread
 from triagestats.triage.gap_frames import gap_verdict
 
 Shared = Callable[[str], Path]
@@ -261,7 +263,7 @@ def test_a_method_of_which_nothing_was_read(found: ts.GapComparison) -> None:
     assert found.without == ("biomistral",)
     (note,) = (note for note in found.notes if note.code == "unread_method")
     assert note.message == (
-        "biomistral under B3: none of 3,000 answers could be read in ['alpha', 'beta', 'gamma'], and they "
+        "biomistral under B3: none of 3,000 answers could be read in alpha, beta and gamma, and they "
         "count as wrong; its gap there says nothing of the method."
     )
     everyone = one(found.gaps, estimand="gap_reduction", model=None, stratum=None)
@@ -492,7 +494,7 @@ def test_a_voice_that_a_model_lacks_is_noted() -> None:
     row = one(fit.gaps, estimand="gap_reduction", model="n")
     assert (row["status"], row["reason"]) == ("no_data", "no key is scored in all voices with both methods")
     messages = [note.message for note in fit.notes if note.code == "model_left_out"]
-    assert messages == ["n is in no estimate of advice: no key is scored in all voices with both methods."]
+    assert messages == ["n is in no estimate of advice: no answer of it under advice in y has a score."]
 
 
 def test_answers_that_are_all_wrong_are_pointed_out() -> None:
@@ -593,3 +595,72 @@ def test_tables_that_cannot_answer_are_refused(refusal: Refusal) -> None:
     assert refusal(lambda: compared(table_of(apart))).startswith(
         "DesignError: no key is scored in all of the voices ['plain', 'x', 'y'] with both 'direct' and"
     )
+
+
+def test_a_method_without_scores_in_one_voice_is_named(refusal: Refusal) -> None:
+    nan = math.nan
+    alone = HAND | {("m", "advice", "y"): [nan] * 6}
+    assert refusal(lambda: compared(table_of(alone))).endswith(
+        "with match='cell'; no answer under advice in y has a score: could its output be read?"
+    )
+    two = HAND | {("n", *key[1:]): values for key, values in alone.items()}
+    (note,) = (n for n in compared(table_of(two)).notes if n.code == "model_left_out")
+    assert note.message == "n is in no estimate of advice: no answer of it under advice in y has a score."
+
+
+def test_a_gap_below_zero_is_not_levelled_up() -> None:
+    """Marked voices ahead of the control, and further ahead with the method: nothing is levelled."""
+    up, ahead = (0.01, 0.05), (-0.20, -0.10)
+    assert gap_verdict(up, up, (-0.01, 0.01), ahead) == "mixed"
+    assert gap_verdict(up, up, (-0.01, 0.01), (0.1, 0.2)) == "levels up"
+    assert gap_verdict((-0.01, 0.05), up, (0.0, 0.01), ahead) == "undecided"
+    n = 40
+    scores = {
+        ("m", "direct", "plain"): [1.0] * 10 + [0.0] * 30,
+        ("m", "direct", "x"): [1.0] * 25 + [0.0] * 15,
+        ("m", "advice", "plain"): [1.0] * 10 + [0.0] * 30,
+        ("m", "advice", "x"): [1.0] * n,
+    }
+    found = compared(table_of(scores))
+    assert one(found.gaps, estimand="gap_reduction", model=None)["verdict"] == "mixed"
+    assert one(found.gaps, estimand="marked_change", model=None)["conf_low"] > 0
+
+
+def test_shares_of_counted_victims_are_said_to_differ() -> None:
+    two = HAND | {("n", *key[1:]): [1 - value for value in values] for key, values in HAND.items()}
+    codes = [note.code for note in compared(table_of(two)).notes]
+    assert "victims" in codes
+    assert "victims" not in [note.code for note in compared(table_of(HAND)).notes]
+    assert "victims" not in [note.code for note in compared(table_of(two), weights="row").notes]
+
+
+def test_a_ratio_over_no_gap_raises_no_warning() -> None:
+    """Without any one scenario the ratios are infinite, and their range is unknown: no inf - inf."""
+    scores = {
+        ("m", "direct", "plain"): [1, 0] * 3,
+        ("m", "direct", "x"): [1, 0] * 3,
+        ("m", "advice", "plain"): [1, 1] * 3,
+        ("m", "advice", "x"): [0, 0] * 3,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = compared(table_of(scores))
+    row = found.gaps.filter(pl.col("estimand") == "relative_gap_reduction").row(0, named=True)
+    assert (row["estimate"], row["status"]) == (None, "withheld")
+
+
+def test_the_range_of_infinite_values_is_unknown() -> None:
+    inf, nan = math.inf, math.nan
+    values = np.array([[inf, -inf, inf, 1.0, nan], [inf, -inf, 2.0, 4.0, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = spread(values, np.ones(values.shape, dtype=bool))
+        none = spread(values, np.zeros(values.shape, dtype=bool))
+    assert found.tolist() == pytest.approx([nan, nan, inf, 3.0, nan], nan_ok=True)
+    assert none.tolist() == [-inf] * 5
+
+
+def test_the_formulas_stand_in_lines_of_their_own() -> None:
+    lines = [line.strip() for line in (ts.compare_gaps.__doc__ or "").splitlines()]
+    for name in ("control_change", "marked_change", "gap_reduction", "recovered", "broken"):
+        assert sum(line.startswith(f"{name} ") for line in lines) == 1

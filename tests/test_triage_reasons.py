@@ -111,7 +111,10 @@ def test_repetitions_weigh_as_one_answer() -> None:
 
 def test_few_clusters_have_no_interval() -> None:
     table = {name: values[:4] for name, values in answers().items()}
-    assert set(ts.valid_reason(table).tidy()["status"]) == {"few_clusters"}
+    found = ts.valid_reason(table)
+    assert set(found.tidy()["status"]) == {"few_clusters"}
+    assert "\n  no interval, passed: 4 clusters: too few" in repr(found)
+    assert found._repr_html_().startswith("<pre>Valid reasons, 4 answers to 4 serious cases")
 
 
 def test_results_convert() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import triagestats as ts
 from triagestats.results import TIDY_SCHEMA
@@ -157,7 +158,7 @@ def test_a_rule_that_matches_nothing_and_a_null_condition_are_noted() -> None:
 
 
 def test_unsafe_rates_and_their_difference() -> None:
-    frame = cases()
+    frame = cases(120)
     report = rules().apply(frame, unsafe="unsafe", group="site")
     aside = frame["words"].to_numpy() < 5
     unsafe = frame["unsafe"].to_numpy()
@@ -180,6 +181,50 @@ def test_unsafe_rates_and_their_difference() -> None:
     north = report.tidy().filter(stratum="north", estimand="unsafe_rate", term="kept").row(0, named=True)
     there = frame["site"].to_numpy() == "north"
     assert north["estimate"] == unsafe[there & ~aside].mean()
+
+
+def _difference(unsafe: list[int], n_aside: int, **options: Any) -> dict[str, Any]:
+    rule = ts.RuleSet([ts.Rule("first", f"place < {n_aside}", "set aside", "P")], **options)
+    places = list(range(len(unsafe)))
+    report = rule.apply({"case": places, "place": places, "unsafe": unsafe}, unsafe="unsafe")
+    row = report.tidy().filter(estimand="difference").row(0, named=True)
+    return row | {"verdicts": report.criteria["verdict"].to_list()}
+
+
+@pytest.mark.parametrize("n_aside", [1, 3, 4, 36, 39])
+def test_under_five_clusters_on_either_side_decide_nothing(n_aside: int) -> None:
+    criteria = [ts.Criterion("unsafe difference", at_least=0), ts.Criterion("unsafe difference", at_most=0)]
+    row = _difference([1, 1, 1, *[0, 0, 0, 1] * 9, 0], n_aside, criteria=criteria)
+    assert [row[name] for name in ("conf_low", "conf_high", "p_value", "statistic")] == [None] * 4
+    assert row["status"] == "few_clusters"
+    side, number = ("set aside", n_aside) if n_aside < 5 else ("kept", 40 - n_aside)
+    assert row["reason"].startswith(f"{side}: {number} cluster")
+    assert row["verdicts"] == ["undecided", "undecided"]
+
+
+def test_a_side_without_unsafe_answers_has_a_floor() -> None:
+    """By hand: five zeros with one right and one wrong cluster added have the variance (1/7) / 7."""
+    others = [0, 1, 0, 0, 1, 1, 0, 0, 1, 0]
+    row = _difference([0] * 5 + others, 5)
+    without = np.array([(4 - u) / 9 for u in others])
+    everyone = np.concatenate([np.full(5, -0.4), -without])
+    error = (14 / 15 * ((everyone - everyone.mean()) ** 2).sum() + 1 / 49) ** 0.5
+    assert row["std_error"] == pytest.approx(error, abs=EXACT)
+    own = (np.var(others, ddof=1) / 10, 1 / 49)
+    df = sum(own) ** 2 / (own[0] ** 2 / 9 + own[1] ** 2 / 4)
+    assert row["df"] == pytest.approx(df, abs=EXACT)
+    assert row["conf_high"] - row["estimate"] == pytest.approx(stats.t.ppf(0.975, df) * error, abs=EXACT)
+    assert "all clusters agree in set aside" in row["reason"]
+    assert _difference([0] * 5 + [1] * 10, 5)["conf_low"] == -1.0
+
+
+def test_no_difference_is_found_where_there_is_none() -> None:
+    """Six of 40 set aside whatever they are: 0 lies within at least 95 %, less four standard errors."""
+    random = np.random.default_rng(5)
+    n = 400
+    rows = [_difference((random.random(40) < 0.3).astype(int).tolist(), 6) for _ in range(n)]
+    covered = np.mean([row["conf_low"] <= 0 <= row["conf_high"] for row in rows])
+    assert covered >= 0.95 - 4 * (0.95 * 0.05 / n) ** 0.5
 
 
 def test_the_difference_is_clustered() -> None:
@@ -260,6 +305,17 @@ def test_results_convert() -> None:
     assert report.with_level(0.5).tidy()["conf_low"][0] > report.tidy()["conf_low"][0]
 
 
+def test_the_reason_of_a_withheld_interval_is_printed() -> None:
+    report = ts.RuleSet([ts.Rule("few", "words < 5", "set aside", "P")]).apply(cases(), unsafe="unsafe")
+    text = repr(report)
+    n = int((cases()["words"] < 5).sum())
+    assert 0 < n < 5
+    clusters = f"{n} cluster{'' if n == 1 else 's'}: too few"
+    assert f"\n  no interval, unsafe_rate set aside: {clusters}" in text
+    assert f"\n  no interval, difference set aside - kept: set aside: {clusters}" in text
+    assert report._repr_html_().startswith("<pre>Rules ")
+
+
 def test_rules_must_be_those_that_were_frozen_and_cases_fresh(refusal: Refusal) -> None:
     frozen = rules().sha256
     assert rules().apply(cases(), unsafe="unsafe", sha256=frozen).sha256 == frozen
@@ -294,7 +350,9 @@ def test_bad_rules_say_what_to_do(refusal: Refusal) -> None:
     assert "depends on 'thing', a object" in refusal(rule(predicate=lambda frame: frame["words"] == thing))
     assert "`rules` is empty" in refusal(lambda: ts.RuleSet([]))
     assert "ids that repeat: ['short']" in refusal(lambda: ts.RuleSet([rules().rules[0]] * 2))
-    assert "is no SQL condition" in refusal(applied("words <"))
+    assert "`predicate` of rule 'r' is no SQL condition" in refusal(rule(predicate="words <"))
+    assert "rule 'r' corrects nothing: give `sets`" in refusal(rule(action="correct"))
+    assert "corrects nothing" in refusal(rule(action="correct", sets={}))
     assert "names a column that the table does not have" in refusal(applied("length < 5"))
     assert "must give truth values; got" in refusal(applied("words + 1"))
     assert "must give one truth value a row: expected 40, got 2" in refusal(applied(lambda _: [True, False]))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from triagestats.estimands import AnchoringGap, Difference, Estimand, Function, Gap, Mean
     from triagestats.estimates import Estimates
     from triagestats.fisher import fisher_exact
+    from triagestats.independent_difference import difference_ci
     from triagestats.locations import hodges_lehmann
     from triagestats.mcnemar_tests import mcnemar
     from triagestats.models.correlation import model_correlation
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from triagestats.paired_difference import paired_difference_ci
     from triagestats.permute import permutation_test
     from triagestats.permute_table import PermutationTests, permutation_tests
-    from triagestats.proportions import difference_ci, proportion_ci
+    from triagestats.proportions import proportion_ci
     from triagestats.rank_sums import mann_whitney
     from triagestats.ranking import leaderboard
     from triagestats.readers.deepeval import read_deepeval
@@ -68,8 +69,9 @@ if TYPE_CHECKING:
     from triagestats.readers.plain_tables import read_csv
     from triagestats.readers.promptfoo import read_promptfoo
     from triagestats.readers.read import read
+    from triagestats.replicate.run import Replication, replicate_study
     from triagestats.results import Note, Test
-    from triagestats.several_samples import cochran_q, friedman, kruskal
+    from triagestats.several_samples import kruskal
     from triagestats.sign_tests import sign_test
     from triagestats.signed_ranks import wilcoxon_signed_rank
     from triagestats.square_tables import bowker, stuart_maxwell
@@ -83,11 +85,16 @@ if TYPE_CHECKING:
     from triagestats.triage.direction import ErrorDirection, error_direction
     from triagestats.triage.factorial import Factorial, factorial
     from triagestats.triage.gaps import GapComparison, compare_gaps
+    from triagestats.triage.masking import MaskingSlope, masking_slope
     from triagestats.triage.policies import TriageScore
+    from triagestats.triage.printed import DropCheck, check_drop
     from triagestats.triage.reasons import ValidReasons, valid_reason
+    from triagestats.triage.rerun_result import RerunComparison
+    from triagestats.triage.reruns import compare_reruns
     from triagestats.triage.rule_report import Criterion, RuleReport
     from triagestats.triage.rules import Rule, RuleSet
     from triagestats.triage.severity import severe_probability, urgent_labels
+    from triagestats.within_blocks import cochran_q, friedman
 
 __all__ = [
     "Adjusted",
@@ -98,6 +105,7 @@ __all__ = [
     "Concentration",
     "Criterion",
     "Difference",
+    "DropCheck",
     "ErrorDirection",
     "Estimand",
     "Estimates",
@@ -109,10 +117,13 @@ __all__ = [
     "Leaderboard",
     "LinearModel",
     "LogitModel",
+    "MaskingSlope",
     "Mean",
     "Note",
     "PermutationTests",
     "RateComparison",
+    "Replication",
+    "RerunComparison",
     "ResponseTable",
     "Rule",
     "RuleReport",
@@ -130,6 +141,7 @@ __all__ = [
     "anchoring_null",
     "bootstrap",
     "bowker",
+    "check_drop",
     "chi_square",
     "cluster_bootstrap",
     "cochran_q",
@@ -137,6 +149,7 @@ __all__ = [
     "combine_pvalues",
     "compare_gaps",
     "compare_rates",
+    "compare_reruns",
     "concentration",
     "demo_table",
     "difference_ci",
@@ -157,6 +170,7 @@ __all__ = [
     "logit",
     "lpm",
     "mann_whitney",
+    "masking_slope",
     "mcnemar",
     "mediation",
     "model_correlation",
@@ -181,6 +195,7 @@ __all__ = [
     "read_mlflow",
     "read_openai_evals",
     "read_promptfoo",
+    "replicate_study",
     "scenario_regression",
     "severe_probability",
     "sign_test",
@@ -208,6 +223,7 @@ _HOMES = {
     "Concentration": "triage.concentration",
     "Criterion": "triage.rule_report",
     "Difference": "estimands",
+    "DropCheck": "triage.printed",
     "ErrorDirection": "triage.direction",
     "Estimand": "estimands",
     "Estimates": "estimates",
@@ -219,10 +235,13 @@ _HOMES = {
     "Leaderboard": "standings",
     "LinearModel": "models.linear_model",
     "LogitModel": "models.logit_model",
+    "MaskingSlope": "triage.masking",
     "Mean": "estimands",
     "Note": "results",
     "PermutationTests": "permute_table",
     "RateComparison": "triage.comparators",
+    "Replication": "replicate.run",
+    "RerunComparison": "triage.rerun_result",
     "ResponseTable": "table",
     "Rule": "triage.rules",
     "RuleReport": "triage.rule_report",
@@ -238,22 +257,24 @@ _HOMES = {
     "anchoring_null": "triage.anchoring",
     "bootstrap": "bootstraps",
     "bowker": "square_tables",
+    "check_drop": "triage.printed",
     "chi_square": "contingency",
     "cluster_bootstrap": "bootstraps",
-    "cochran_q": "several_samples",
+    "cochran_q": "within_blocks",
     "cohen_kappa": "agreement.kappa",
     "combine_pvalues": "combination",
     "compare_gaps": "triage.gaps",
     "compare_rates": "triage.comparators",
+    "compare_reruns": "triage.reruns",
     "concentration": "triage.concentration",
     "demo_table": "demo",
-    "difference_ci": "proportions",
+    "difference_ci": "independent_difference",
     "direction_of_disagreement": "agreement.percent",
     "error_direction": "triage.direction",
     "factorial": "triage.factorial",
     "fisher_exact": "fisher",
     "fleiss_kappa": "agreement.kappa",
-    "friedman": "several_samples",
+    "friedman": "within_blocks",
     "gwet_ac1": "agreement.gwet",
     "gwet_ac2": "agreement.gwet",
     "hodges_lehmann": "locations",
@@ -265,6 +286,7 @@ _HOMES = {
     "logit": "models.logit",
     "lpm": "models.linear",
     "mann_whitney": "rank_sums",
+    "masking_slope": "triage.masking",
     "mcnemar": "mcnemar_tests",
     "mediation": "models.mediation",
     "model_correlation": "models.correlation",
@@ -289,6 +311,7 @@ _HOMES = {
     "read_mlflow": "readers.mlflow",
     "read_openai_evals": "readers.openai_evals",
     "read_promptfoo": "readers.promptfoo",
+    "replicate_study": "replicate.run",
     "scenario_regression": "models.scenario_level",
     "severe_probability": "triage.severity",
     "sign_test": "sign_tests",

@@ -275,7 +275,7 @@ def assemble(parts: Parts, conf_level: float) -> Analysis:
 def _disagreeing(parts: Parts, reading: Reading | None, conf_level: float) -> tuple[Note, ...]:
     if parts.regression is None or reading is None:
         return ()
-    return parts.regression.notes(reading.contrasts, conf_level)
+    return parts.regression.notes(reading.contrasts, conf_level, parts.settings.weights)
 
 
 def _tests(reading: Reading, parts: Parts, conf_level: float) -> pl.DataFrame:

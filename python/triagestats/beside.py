@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from triagestats import intervals
-from triagestats.marginals import Marginals, share_of_counts
+from triagestats.defaults import FEWEST_CLUSTERS, choose_interval
+from triagestats.errors import DataError
+from triagestats.marginals import Marginals, Scarce, share_of_counts
 from triagestats.tolerances import TIES
+from triagestats.triage.text import in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-__all__ = ["Extra", "Shares"]
+__all__ = ["Extra", "Shares", "refuse_known"]
+
+
+def refuse_known(names: Iterable[str], known: Iterable[str], what: str, fix: str) -> None:
+    """Refuse models of `counts` that stand on the board already.
+
+    Raises
+    ------
+    DataError
+        If a name is known.
+    """
+    if both := sorted(set(names) & set(known)):
+        raise DataError(f"`counts` names {in_words(map(repr, both))}, {what}; {fix}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +47,10 @@ class Extra:
         Of a share, how many; else -1.
     replicates
         Draws from its counts, shape (R,); none for a share or a policy.
+    strength
+        What its rank is read from, the larger the better; None where the estimate says it.
+    scarce
+        What it needs and is known of few clusters.
     """
 
     model: str
@@ -39,6 +59,8 @@ class Extra:
     n_rows: int = 0
     successes: int = -1
     replicates: Array = field(default_factory=lambda: np.empty(0))
+    strength: float | None = None
+    scarce: Scarce | None = None
 
     def read(self, conf_level: float) -> dict[str, Any]:
         """The columns of a tidy row."""
@@ -58,6 +80,21 @@ class Extra:
         }
         if np.ptp(self.replicates) <= TIES * abs(self.estimate):
             return row | {"status": "degenerate", "reason": "the draws do not vary"}
+        if self.scarce is not None:
+            withheld = self.scarce.n_clusters < FEWEST_CLUSTERS
+            choice = choose_interval(
+                "auto" if withheld else "percentile",
+                is_rate=False,
+                smooth=True,
+                estimable=True,
+                varies=True,
+                at_boundary=False,
+                n_clusters=self.scarce.n_clusters,
+                n_axes=1,
+            )
+            row |= {"status": choice.status, "reason": self.scarce.of(choice.reason)}
+            if choice.method == "none":
+                return row | {"method": "none"}
         ends = intervals.percentile(self.replicates[:, None], conf_level)
         return row | {"conf_low": float(ends.low[0]), "conf_high": float(ends.high[0])}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from triagestats.arguments import valid_choice
 from triagestats.columns import Shared
-from triagestats.counts import count_of, count_table
+from triagestats.counts import count_of, pair_table
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
 from triagestats.pairs import Pairs, read_pairs
 from triagestats.results import Note
@@ -40,6 +40,8 @@ class PairCounts:
         What the two sides are called.
     pairs
         The pairs themselves, None where counts were given.
+    read
+        How a table of counts was read.
     """
 
     b: int
@@ -48,6 +50,7 @@ class PairCounts:
     both: int | None = None
     names: tuple[str, str] = ("x", "y")
     pairs: Pairs | None = None
+    read: tuple[Note, ...] = ()
 
     @property
     def n_discordant(self) -> int:
@@ -57,7 +60,7 @@ class PairCounts:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Choices made while reading."""
-        return () if self.pairs is None else self.pairs.notes
+        return self.read if self.pairs is None else self.pairs.notes
 
     @property
     def clustered(self) -> bool:
@@ -101,8 +104,8 @@ def read_pair_counts(
     Parameters
     ----------
     x, y
-        Two counts, b and c; or `x` alone a table [[both, x only], [y only, neither]]; or what
-        `read_pairs` takes, with values 0 and 1.
+        Two counts, b and c; or `x` alone a table [[both, x only], [y only, neither]], a crosstab of pandas
+        by its labels 0 and 1; or what `read_pairs` takes, with values 0 and 1.
     n
         All pairs, for two counts.
     data, clusters, match, missing
@@ -173,7 +176,7 @@ def _of_two(x: object, y: object, n: object) -> PairCounts:
 
 
 def _of_table(x: object) -> PairCounts:
-    counts = count_table(x, "x")
+    counts, notes = pair_table(x, "x")
     if counts.shape != (2, 2):
         rows, columns = counts.shape
         more = (
@@ -185,7 +188,7 @@ def _of_table(x: object) -> PairCounts:
             f"`x` must be a 2 x 2 table, [[both, x only], [y only, neither]]; got {rows} x {columns}{more}"
         )
     (both, b), (c, _) = counts.tolist()
-    return PairCounts(b, c, int(counts.sum()), both)
+    return PairCounts(b, c, int(counts.sum()), both, read=notes)
 
 
 def _not_binary(side: NDArray[np.float64], name: str) -> DataError:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from triagestats.tolerances import SMALLEST
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -19,7 +21,6 @@ MOST_TREATMENTS: Final = 8
 _MOST: Final = 4_000_000
 """Sums that one step may write out."""
 _WIDEST: Final = 2**62
-_SMALLEST: Final = float(np.finfo(np.float64).tiny)  # what was observed has some chance, however small
 
 
 def permuted_p(values: Whole) -> float | None:
@@ -63,4 +64,4 @@ def permuted_p(values: Whole) -> float | None:
         chance = np.asarray(np.bincount(place, weights=shares), dtype=np.float64)
         states = reached[first]
     extreme = (states**2).sum(axis=1) >= observed
-    return min(1.0, max(float(np.sort(chance[extreme]).sum()), _SMALLEST))
+    return min(1.0, max(float(np.sort(chance[extreme]).sum()), SMALLEST))

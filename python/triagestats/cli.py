@@ -1,10 +1,10 @@
-"""Command line: `triagestats analyze PATH`, `triagestats import PATH`, `triagestats demo`."""
+"""Command line: `triagestats analyze`, `import`, `replicate`, `demo`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from inspect import signature
 from io import TextIOWrapper
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from triagestats import defaults
-from triagestats.cli_messages import as_options
-from triagestats.errors import ReadError, TriagestatsError
+from triagestats.cli_output import Format, guarded, shown
+from triagestats.replicate.published import Study
 from triagestats.roles import ROLE_ARGUMENTS
 from triagestats.schema import ROLES, Interval, Match, Unparsed, Weights
 
 if TYPE_CHECKING:
     from triagestats.analysis import Analysis
+    from triagestats.replicate.run import Replication
 
 __all__ = ["app", "main"]
 
@@ -31,8 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Statistics for evaluations of language models, with uncertainty that respects shared scenarios.",
 )
-
-Format = Literal["text", "json", "csv"]
 
 
 def _role(name: str, more: str = "", metavar: str = "COLUMN") -> Any:
@@ -192,7 +191,7 @@ def analyze(
             table = table.with_judgments(judgments)
         return analyze_table(table, **asked)
 
-    _guarded(run, output_format, output, *file, judgments)
+    shown(run, output_format, output, *file, judgments, names=NAMES)
 
 
 @app.command("import")
@@ -236,7 +235,7 @@ def import_(
             write_table(table, output)
         typer.echo(summary(table))
 
-    _checked(run, output, *path)
+    guarded(run, output, *path, names=NAMES)
 
 
 @app.command()
@@ -254,10 +253,33 @@ def demo(
 
         return analyze_table(demo_table(), margin=0.05)
 
-    _guarded(run, output_format, output)
+    shown(run, output_format, output, names=NAMES)
 
 
-_NAMES: Final = {
+@app.command()
+def replicate(
+    study: Annotated[Study, typer.Argument(help="The study.", show_default=False)],
+    data: Annotated[Path, typer.Option(help="The folder of its tables and its expected.json.")],
+    output_format: Annotated[Format, typer.Option("--format", help="csv has one row an entry.")] = "text",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to a file instead.")] = None,
+) -> None:
+    """Re-run a published study: what was printed, what the library finds, and the clustered answer.
+
+    Ends with code 1 when an entry that expected.json marks as matching does not match.
+    """
+
+    def run() -> Replication:
+        from triagestats.replicate.run import replicate_study
+
+        return replicate_study(study, data)
+
+    inputs = sorted(data.iterdir()) if data.is_dir() else []
+    names = {**NAMES, "data": "--data"}
+    if shown(run, output_format, output, *inputs, names=names).failed:
+        raise typer.Exit(1)
+
+
+NAMES: Final = {
     **{name: "--" + name.replace("_", "-") for name in signature(import_).parameters},
     **{name: "--" + name.replace("_", "-") for name in signature(analyze).parameters},
     "data": "FILE",
@@ -269,10 +291,6 @@ _NAMES: Final = {
     "higher_is_better": "--lower-is-better",
 }
 """What an argument of Python is called on the command line."""
-
-
-def _as_options(message: str) -> str:
-    return as_options(message, _NAMES)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,70 +326,3 @@ def _reference(values: list[str] | None) -> str | dict[str, str] | None:
     if any("=" not in value for value in values):
         raise typer.BadParameter("give each as COLUMN=LEVEL", param_hint="--reference")
     return {value.partition("=")[0]: value.partition("=")[2] for value in values}
-
-
-def _guarded(
-    run: Callable[[], Analysis], output_format: Format, output: Path | None, *inputs: Path | None
-) -> None:
-    """Run, and print or write what comes out."""
-
-    def show() -> None:
-        fit = run()
-        if output is not None:
-            _write(_rendered(fit, output_format), output)
-        elif output_format == "text":
-            _print_summary(fit)
-        else:
-            typer.echo(_rendered(fit, output_format).encode(), nl=False)
-
-    _checked(show, output, *inputs)
-
-
-def _checked(run: Callable[[], None], output: Path | None, *inputs: Path | None) -> None:
-    """Run; one message and exit code 2 for input that cannot be used."""
-    try:
-        if output is not None:
-            _check_output(output, [path for path in inputs if path is not None])
-        run()
-    except TriagestatsError as error:
-        typer.echo(f"triagestats: {_as_options(str(error))}", err=True)
-        raise typer.Exit(2) from None
-
-
-def _check_output(output: Path, inputs: Sequence[Path]) -> None:
-    """Refuse before the analysis what could not be written after it, or would destroy what is read."""
-    if not output.parent.is_dir():
-        raise ReadError(f"{str(output)!r} cannot be written: there is no folder {str(output.parent)!r}")
-    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise ReadError(f"{str(output)!r} is the file to analyse; choose another name for the output")
-
-
-def _print_summary(fit: Analysis) -> None:
-    """Print in the width and the colours of the terminal; plain and of fixed width where there is none."""
-    from triagestats.report.text import print_summary, summary_text
-
-    if not sys.stdout.isatty():
-        text = summary_text(fit)
-        utf = (sys.stdout.encoding or "").lower().startswith("utf")
-        sys.stdout.write((text if utf else text.replace("\u2500", "-")) + "\n")
-        return
-    from rich.console import Console
-
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "").lower() in ("dumb", "unknown")
-    print_summary(fit, Console(color_system=None if plain else "auto", force_terminal=True))
-
-
-def _rendered(fit: Analysis, output_format: Format) -> str:
-    if output_format == "json":
-        return fit.to_json() + "\n"
-    if output_format == "csv":
-        return fit.tidy().write_csv()
-    return repr(fit) + "\n"
-
-
-def _write(text: str, output: Path) -> None:
-    try:
-        output.write_bytes(text.encode())
-    except OSError as error:
-        reason = error.strerror or os.strerror(error.errno or 0)
-        raise ReadError(f"{str(output)!r} cannot be written: {reason}") from error

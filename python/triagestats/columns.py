@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.ingest import to_polars
 from triagestats.labels import listed
 from triagestats.results import Note
@@ -51,6 +51,32 @@ class Shared:
         """Number of clusters."""
         return int(self.codes.max(initial=-1)) + 1
 
+    @property
+    def shares(self) -> bool:
+        """Whether there are clusters of several rows."""
+        return self.size < len(self.codes)
+
+    def within(self, labels: NDArray[Any]) -> bool:
+        """Whether each cluster has one label, a code from 0: groups by label are then groups of clusters."""
+        return len(np.unique(self.codes * (int(labels.max()) + 1) + labels)) == self.size
+
+    def needed_by(self, method: str) -> Shared:
+        """Itself, if a method can read clusters from it.
+
+        Raises
+        ------
+        DesignError
+            If there are fewer than two, or the table has two crossed ones.
+        """
+        if self.crossed:
+            raise DesignError(
+                f"method={method!r} takes one cluster column, and the table has two that cross; choose one "
+                "with `table.with_cluster(...)`"
+            )
+        if self.size < 2:
+            raise DesignError(f"there is {self.size} cluster, and method={method!r} needs two")
+        return self
+
     def of(self, kept: NDArray[np.bool_]) -> Shared:
         """The clusters of some of the rows."""
         return Shared(self.codes[kept], self.name, asked=self.asked, crossed=self.crossed)
@@ -64,7 +90,7 @@ class Shared:
             The test that respects them, as a call.
         """
         n_rows, n_clusters = len(self.codes), self.size
-        if n_clusters == n_rows:
+        if not self.shares:
             return ()
         return (
             Note(

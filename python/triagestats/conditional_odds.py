@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from triagestats.results import Alternative
-from triagestats.tolerances import TIES
+from triagestats.tolerances import SMALLEST, TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,8 +110,7 @@ class ConditionalLaw:
     def _sum(self, kept: NDArray[np.bool_]) -> float:
         if kept.all():
             return 1.0
-        tiny = float(np.finfo(np.float64).tiny)  # the table at hand has happened
-        return min(1.0, max(float(np.sort(np.exp(self.log_mass[kept])).sum()), tiny))
+        return min(1.0, max(float(np.sort(np.exp(self.log_mass[kept])).sum()), SMALLEST))
 
     def _tilted(self, log_odds: float) -> Array:
         """Log masses at another odds ratio, up to a constant."""

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triagestats.arguments import valid_choice
-from triagestats.association import Association, chi_square_tail, few_expected, statistics
+from triagestats import defaults
+from triagestats.arguments import chosen_method, valid_choice
+from triagestats.association import Association, chi_square_tail, few_expected, pearson_of, statistics
 from triagestats.columns import column_of, frame_of
 from triagestats.counts import whole_counts
 from triagestats.crosstab import Crosstab, read_crosstab
 from triagestats.errors import ArgumentError
-from triagestats.fisher import CLUSTERED
-from triagestats.goodness import ChiSquare, fit_test
+from triagestats.goodness import fit_test
+from triagestats.partitions import partition_test
+from triagestats.resample import valid_resamples, valid_seed
 from triagestats.results import Alternative, Note, Test
 from triagestats.vectors import Missing, numbers_of
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chi_square", "trend_test"]
 
+Method = Literal["pearson", "g", "cluster-permutation", "auto"]
 Trend = Literal["cochran-armitage", "mantel"]
 
 
@@ -35,8 +38,10 @@ def chi_square(
     data: object = None,
     clusters: object = None,
     missing: Missing = "raise",
-    method: ChiSquare = "pearson",
+    method: Method | None = None,
     correction: bool = False,
+    n_resamples: int = defaults.N_RESAMPLES,
+    seed: int = defaults.SEED,
 ) -> Test:
     """Chi-square test of independence in a table of counts, or of fit to given shares.
 
@@ -56,14 +61,19 @@ def chi_square(
     data
         A table of any make; of a ResponseTable the columns of its `frame`.
     clusters
-        One label a row, or a column of `data`. The test takes rows as independent; where they share
-        clusters, a note says so.
+        One label a row, or a column of `data`.
     missing
         `raise`, or `omit` the rows without a label.
     method
-        `pearson`, or `g`: the likelihood ratio. The other one is in `details`.
+        `pearson`; `g`: the likelihood ratio, and the other one is in `details`; `cluster-permutation`: the
+        law of Pearson's statistic when clusters are permuted between the groups that one of the labels forms,
+        each cluster wholly in one. Default (`auto`, or None): `cluster-permutation` where rows share
+        `clusters`, which is refused where both labels vary within clusters; else `pearson`. `pearson` and `g`
+        take rows as independent; where they share clusters, a note says so.
     correction
         Whether Pearson's statistic of a 2 x 2 table gets the correction of Yates.
+    n_resamples, seed
+        For `cluster-permutation`: all arrangements are taken where they are at most R, else R are drawn.
 
     Returns
     -------
@@ -71,15 +81,13 @@ def chi_square(
         `estimate` is Cramer's V, sqrt(X2 / (n (min(r, c) - 1))); a test of fit has none. `details`: `df`,
         `chi2`, `chi2_p_value`, `g`, `g_p_value`, `expected`, `smallest_expected`, `table`; for tables
         also `cramers_v`, `cramers_v_bias_corrected`, `rows`, `columns`, and for 2 x 2 `chi2_yates` and
-        `chi2_yates_p_value`.
+        `chi2_yates_p_value`; for `cluster-permutation` in place of p-values of the chi-square law `way`,
+        `n_clusters`, `smallest_p_value`, `n_resamples`, `seed`.
 
     Raises
     ------
-    ArgumentError, ArgumentTypeError
-        If an argument has a value or type that cannot be used: negative, fractional or missing counts,
-        one row or column, labels that do not pair.
-    DataError
-        If a label is missing (unless `omit`).
+    ArgumentError, ArgumentTypeError, DataError, DesignError
+        As `fisher_exact`; and for clusters that cannot be permuted.
 
     Notes
     -----
@@ -104,15 +112,16 @@ def chi_square(
     >>> round(ts.chi_square([18, 22, 20], expected=[0.25, 0.5, 0.25]).p_value, 4)
     0.1108
     """
-    valid_choice("method", method, ChiSquare)
-    if correction and method == "g":
+    chosen = chosen_method(method, Method)
+    if correction and chosen == "g":
         raise ArgumentError("`correction` is for method='pearson'; the likelihood ratio has none")
+    resamples, seed = valid_resamples(n_resamples), valid_seed(seed)
     if y is None and data is None and not isinstance(x, str):
         counts = numbers_of(x, "x", dimensions=(1, 2))
         if counts.ndim == 1:
-            if correction or clusters is not None:
+            if correction or clusters is not None or chosen == "cluster-permutation":
                 raise ArgumentError("a vector of counts goes without `correction` and `clusters`")
-            return fit_test(whole_counts(counts, "x"), expected, method)
+            return fit_test(whole_counts(counts, "x"), expected, chosen or "pearson")
     if expected is not None:
         raise ArgumentError(
             "`expected` goes with a vector of counts; those of a table follow from its margins"
@@ -122,22 +131,21 @@ def chi_square(
     if correction and max(full.counts.shape) > 2:
         shape = " x ".join(map(str, full.counts.shape))
         raise ArgumentError(f"`correction` needs a 2 x 2 table; `x` is {shape}")
-    name = "Chi-square test of independence" if method == "pearson" else "G test of independence"
+    method = chosen or ("cluster-permutation" if full.clustered else "pearson")
+    if correction and method == "cluster-permutation":
+        raise ArgumentError("`correction` is for the chi-square law; the law of permuted clusters needs none")
+    name = "G test of independence" if method == "g" else "Chi-square test of independence"
     name += ", with the correction of Yates" if correction else ""
-    common: dict[str, Any] = {
-        "rows": list(full.rows),
-        "columns": list(full.columns),
-        "n_missing": full.n_missing,
-    }
-    clustered = full.independence(CLUSTERED)
     if min(full.counts.shape) < 2:
-        return _undefined(full, name, common, clustered)
+        return _undefined(full, name)
     found = Association.of(full.counts)
-    details = common | statistics(found.chi2, found.g, found.df, found.expected, full.counts)
+    details = full.described() | statistics(found.chi2, found.g, found.df, found.expected, full.counts)
     details |= {
         "cramers_v": found.cramers_v,
         "cramers_v_bias_corrected": found.cramers_v_bias_corrected,
     }
+    if method == "cluster-permutation":
+        return _by_cluster(full, found, name, details, resamples, seed)
     if found.yates is not None:
         details |= {
             "chi2_yates": found.yates,
@@ -155,8 +163,28 @@ def chi_square(
         notes=(
             *full.notes,
             *few_expected(found.expected, "fisher_exact counts the tables instead"),
-            *clustered,
+            *full.independence(),
         ),
+    )
+
+
+def _by_cluster(
+    table: Crosstab, found: Association, name: str, details: dict[str, Any], n_resamples: int, seed: int
+) -> Test:
+    """Clusters permuted between groups; the law of chi-square is that of the arrangements."""
+    totals, groups = table.by_cluster()
+    tested = partition_test(totals.astype(np.float64), groups, pearson_of, n_resamples=n_resamples, seed=seed)
+    for key in ("chi2_p_value", "g_p_value"):
+        del details[key]
+    return Test(
+        estimand="Cramer's V",
+        estimate=found.cramers_v,
+        statistic=found.chi2,
+        p_value=tested.p_value,
+        method=f"{name}, {tested.how}",
+        n=table.n,
+        details=details | tested.details,
+        notes=(*table.notes, *tested.notes),
     )
 
 
@@ -236,7 +264,9 @@ def trend_test(
     name = "Cochran-Armitage trend test" if method == "cochran-armitage" else "Mantel trend test"
     details: dict[str, Any] = {"scores": w.tolist(), "shares": (s / n).tolist()}
     size, share = float(n.sum()), float(s.sum() / n.sum())
-    centred = w - float(w @ n) / size
+    centred = w - float(w @ (n / size))
+    unit = float(np.abs(centred).max()) or 1.0  # squares of scores could overflow
+    centred = centred / unit
     spread = float(n @ centred**2)
     if share in (0.0, 1.0) or spread == 0:
         why = (
@@ -265,21 +295,23 @@ def trend_test(
     return Test(
         estimand="slope",
         contrast="share per unit of score",
-        estimate=total / spread,
+        estimate=total / spread / unit,
         statistic=z,
         p_value=_normal(z, alternative),
         alternative=alternative,
         method=name,
         n=int(size),
         details=details
-        | {"chi2": z**2, "std_error": variance[method] ** 0.5 / spread, "smallest_expected": smallest},
+        | {"chi2": z**2, "std_error": variance[method] ** 0.5 / spread / unit, "smallest_expected": smallest},
         notes=notes,
     )
 
 
-def _undefined(table: Crosstab, name: str, details: dict[str, Any], clustered: tuple[Note, ...]) -> Test:
-    what = "row" if table.counts.shape[0] < 2 else "column"
-    message = f"Only one {what} holds observations, so that independence cannot be tested: chi-square is 0/0."
+def _undefined(table: Crosstab, name: str) -> Test:
+    message = (
+        f"Only one {table.alone} holds observations, so that independence cannot be tested: chi-square is "
+        "0/0."
+    )
     return Test(
         estimand="Cramer's V",
         estimate=None,
@@ -287,8 +319,8 @@ def _undefined(table: Crosstab, name: str, details: dict[str, Any], clustered: t
         p_value=None,
         method=name,
         n=table.n,
-        details=details | {"table": table.counts.tolist()},
-        notes=(*table.notes, Note("undefined", message, "caution"), *clustered),
+        details=table.described(),
+        notes=(*table.notes, Note("undefined", message, "caution"), *table.independence()),
     )
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from triagestats.columns import Shared, column_of, frame_of, shared_rows
-from triagestats.counts import count_table
+from triagestats.counts import axis_labels, count_table
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
-from triagestats.labels import label_of, listed
 from triagestats.results import Note
-from triagestats.schema import KEY_ROLES
 from triagestats.table import ResponseTable
+from triagestats.two_groups import PAIRED
 from triagestats.vectors import Labels, Missing, complete_codes, drop_missing, labels_of
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
     Codes = NDArray[np.int64]
 
-__all__ = ["Crosstab", "read_crosstab", "read_square"]
+__all__ = ["Crosstab", "complete_rows", "given_counts", "own_clusters", "read_crosstab", "two_labels"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +42,8 @@ class Crosstab:
         Observations that were left out.
     notes
         Choices made while reading.
+    codes
+        Row and column of each observation, shape (n,) each; None where counts were given.
     """
 
     counts: Counts
@@ -51,15 +52,98 @@ class Crosstab:
     shared: Shared | None = None
     n_missing: int = 0
     notes: tuple[Note, ...] = ()
+    codes: tuple[Codes, Codes] | None = None
 
     @property
     def n(self) -> int:
         """Observations."""
         return int(self.counts.sum())
 
-    def independence(self, clustered: str) -> tuple[Note, ...]:
+    @property
+    def alone(self) -> Literal["row", "column"]:
+        """Of a table with one row or column that holds observations, which of them it is."""
+        return "row" if int(self.counts.any(axis=1).sum()) < 2 else "column"
+
+    def described(self) -> dict[str, Any]:
+        """The table as details of a test."""
+        return {
+            "table": self.counts.tolist(),
+            "rows": list(self.rows),
+            "columns": list(self.columns),
+            "n_missing": self.n_missing,
+        }
+
+    @property
+    def clustered(self) -> bool:
+        """Whether the caller gave clusters, and observations share some."""
+        return self.shared is not None and self.shared.asked and self.shared.shares
+
+    @property
+    def groups(self) -> Literal["rows", "columns"] | None:
+        """Which labels form groups of whole clusters; None where both vary within clusters."""
+        if self.shared is None or self.codes is None:
+            return None
+        if self.shared.within(self.codes[0]):
+            return "rows"
+        return "columns" if self.shared.within(self.codes[1]) else None
+
+    @property
+    def clustered_call(self) -> str:
+        """The test of independence that respects the clusters, as a call."""
+        if self.groups is None:
+            return PAIRED
+        call = "chi_square(x, y, clusters=...)"
+        if len(self.rows if self.groups == "rows" else self.columns) > 2:
+            return call
+        outcome, group = ("y", "x") if self.groups == "rows" else ("x", "y")
+        return f"permutation_test(np.asarray({outcome}) == label, groups={group}, clusters=...), or {call},"
+
+    def independence(self, clustered: str | None = None) -> tuple[Note, ...]:
         """A note for a test that ignores clusters which observations share; `clustered` is the one to use."""
-        return () if self.shared is None else self.shared.taken_as_independent(clustered)
+        if self.shared is None:
+            return ()
+        return self.shared.taken_as_independent(self.clustered_call if clustered is None else clustered)
+
+    def refuse_clusters(self, name: str) -> None:
+        """Refuse clusters that were given to a test which has no use for them.
+
+        Raises
+        ------
+        ArgumentError
+            If there are some, and observations share them.
+        """
+        if self.shared is not None and self.clustered:
+            raise ArgumentError(
+                f"{name} takes rows as independent, and `clusters` says that {self.n:,} rows share "
+                f"{self.shared.size:,}; {self.clustered_call} respects the clusters"
+            )
+
+    def by_cluster(self) -> tuple[Counts, Codes]:
+        """Counts by cluster of the labels that are no groups, shape (G, c), and the group of each cluster.
+
+        Raises
+        ------
+        ArgumentError
+            If counts were given, or no clusters.
+        DesignError
+            If neither label forms groups of whole clusters.
+        """
+        if self.shared is None or self.codes is None:
+            raise ArgumentError(
+                "method='cluster-permutation' needs two labels a row, `x` and `y`, with `clusters`"
+            )
+        shared, groups = self.shared.needed_by("cluster-permutation"), self.groups
+        if groups is None:
+            raise DesignError(
+                "`x` and `y` both vary within clusters, which then cannot be permuted between groups; "
+                f"{PAIRED} respects the clusters"
+            )
+        group, other = self.codes if groups == "rows" else self.codes[::-1]
+        width = self.counts.shape[1 if groups == "rows" else 0]
+        counts = np.bincount(shared.codes * width + other, minlength=shared.size * width)
+        of_cluster = np.empty(shared.size, dtype=np.int64)
+        of_cluster[shared.codes] = group
+        return counts.reshape(shared.size, width), of_cluster
 
     def without_empty(self) -> Crosstab:
         """The rows and columns that hold an observation, with a note on the others."""
@@ -80,7 +164,7 @@ class Crosstab:
             shared=self.shared,
             n_missing=self.n_missing,
             notes=(*self.notes, Note("empty", f"Left out as empty: {', '.join(gone)}.")),
-        )
+        )  # labels that are counted have no empty row or column, so that there are no codes to keep
 
 
 def read_crosstab(
@@ -110,66 +194,26 @@ def read_crosstab(
         For what cannot be read as counts or labels.
     """
     if y is None:
-        return _given(x, data, clusters, square=False)
-    first, second, shared = _labels(x, y, data, clusters)
-    (a, b), shared, n_missing, notes = _complete((first.codes, second.codes), shared, missing)
-    counts = np.zeros((len(first.levels), len(second.levels)), dtype=np.int64)
-    np.add.at(counts, (a, b), 1)
+        return given_counts(x, data, clusters, square=False)
+    first, second, shared = two_labels(x, y, data, clusters)
+    (a, b), shared, n_missing, notes = complete_rows((first.codes, second.codes), shared, missing)
     # A label may have gone with its rows.
-    kept_rows, kept_columns = (np.flatnonzero(counts.sum(axis=axis)) for axis in (1, 0))
+    kept_rows, a = np.unique(a, return_inverse=True)
+    kept_columns, b = np.unique(b, return_inverse=True)
+    counts = np.zeros((len(kept_rows), len(kept_columns)), dtype=np.int64)
+    np.add.at(counts, (a, b), 1)
     return Crosstab(
-        counts=counts[kept_rows][:, kept_columns],
+        counts=counts,
         rows=tuple(first.levels[place] for place in kept_rows),
         columns=tuple(second.levels[place] for place in kept_columns),
         shared=shared,
         n_missing=n_missing,
         notes=notes,
+        codes=(a.astype(np.int64), b.astype(np.int64)),
     )
 
 
-def read_square(
-    x: object,
-    y: object = None,
-    *,
-    categories: object = None,
-    data: object = None,
-    clusters: object = None,
-    missing: Missing = "raise",
-) -> Crosstab:
-    """Counts of pairs of labels on one scale: a square table, two vectors, or two condition levels.
-
-    Parameters
-    ----------
-    x, y
-        `x` alone: a square table of counts. Both: labels of one length, or names of columns of `data`; or,
-        where `data` is a ResponseTable, condition levels (none needed where there are two), whose responses
-        to the same key are paired. `x` alone may be the ResponseTable.
-    categories
-        The scale. Default: that of the ResponseTable, else the labels that occur.
-    data, clusters, missing
-        As in `read_crosstab`.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError, DataError, DesignError
-        For what cannot be read as pairs of labels.
-    """
-    if isinstance(x, ResponseTable) and data is None:
-        x, data = None, x
-    if isinstance(data, ResponseTable):
-        return _of_levels(data, x, y, categories, clusters)
-    if y is None:
-        if categories is not None:
-            raise ArgumentError("`categories` names the scale of labels; a table of counts has its own")
-        return _given(x, data, clusters, square=True)
-    first, second, shared = _labels(x, y, data, clusters)
-    scale = _scale(categories, first, second)
-    codes = (_on(scale, first, "x"), _on(scale, second, "y"))
-    (a, b), shared, n_missing, notes = _complete(codes, shared, missing)
-    return _square(a, b, scale, shared, n_missing, notes)
-
-
-def _given(x: object, data: object, clusters: object, *, square: bool) -> Crosstab:
+def given_counts(x: object, data: object, clusters: object, *, square: bool) -> Crosstab:
     """A table of counts."""
     if isinstance(x, str) or data is not None:
         raise ArgumentTypeError("`y` is needed: the second label of each row")
@@ -180,15 +224,15 @@ def _given(x: object, data: object, clusters: object, *, square: bool) -> Crosst
     if isinstance(x, Mapping):
         x = pl.DataFrame(x)
     counts = count_table(x, "x", square=square)
-    n_rows, n_columns = counts.shape
+    rows, columns = axis_labels(x)
     return Crosstab(
         counts,
-        tuple(f"row {place + 1}" for place in range(n_rows)),
-        tuple(f"column {place + 1}" for place in range(n_columns)),
+        rows or tuple(f"row {place + 1}" for place in range(len(counts))),
+        columns or tuple(f"column {place + 1}" for place in range(counts.shape[1])),
     )
 
 
-def _labels(x: object, y: object, data: object, clusters: object) -> tuple[Labels, Labels, Shared | None]:
+def two_labels(x: object, y: object, data: object, clusters: object) -> tuple[Labels, Labels, Shared | None]:
     """Two labels a row, and the clusters of the rows."""
     frame = frame_of(data)
     first = labels_of(column_of(frame, x, "x"), "x")
@@ -200,11 +244,11 @@ def _labels(x: object, y: object, data: object, clusters: object) -> tuple[Label
     if not len(first.codes):
         raise ArgumentError("`x` holds no value")
     if isinstance(data, ResponseTable) and clusters is None:
-        return first, second, _clusters_of(data, data.frame)
+        return first, second, own_clusters(data, data.frame)
     return first, second, shared_rows(frame, clusters, len(first.codes))
 
 
-def _clusters_of(table: ResponseTable, frame: pl.DataFrame) -> Shared:
+def own_clusters(table: ResponseTable, frame: pl.DataFrame) -> Shared:
     """The clusters of a response table, for some of its rows."""
     column = "cluster_1" if "cluster_1" in frame.columns else "scenario"
     name = table.roles.columns["cluster"][0] if column == "cluster_1" else "scenario"
@@ -212,7 +256,7 @@ def _clusters_of(table: ResponseTable, frame: pl.DataFrame) -> Shared:
     return Shared(codes, name, asked=False, crossed="cluster_2" in frame.columns)
 
 
-def _complete(
+def complete_rows(
     codes: tuple[Codes, Codes], shared: Shared | None, missing: Missing
 ) -> tuple[tuple[Codes, Codes], Shared | None, int, tuple[Note, ...]]:
     """The rows that have both labels."""
@@ -222,91 +266,3 @@ def _complete(
         return codes, shared, 0, ()
     both = (codes[0][kept], codes[1][kept])
     return both, None if shared is None else shared.of(kept), int((~kept).sum()), notes
-
-
-def _square(
-    a: Codes, b: Codes, scale: tuple[str, ...], shared: Shared | None, n_missing: int, notes: tuple[Note, ...]
-) -> Crosstab:
-    counts = np.zeros((len(scale), len(scale)), dtype=np.int64)
-    np.add.at(counts, (a, b), 1)
-    return Crosstab(counts, scale, scale, shared, n_missing, notes)
-
-
-def _scale(categories: object, *sides: Labels) -> tuple[str, ...]:
-    """The categories in words: the declared ones, else those that occur."""
-    if categories is None:
-        return tuple(dict.fromkeys(level for side in sides for level in side.levels))
-    if isinstance(categories, str | Mapping) or not isinstance(categories, Iterable):
-        raise ArgumentTypeError(f"`categories` must be a list of labels; got {categories!r}")
-    given = [label_of(level) for level in categories]
-    scale = tuple(level for level in given if level is not None)
-    if len(scale) < max(2, len(given)) or len(set(scale)) < len(scale):
-        raise ArgumentError(
-            f"`categories` must hold two or more different labels, each once and none blank; got {given}"
-        )
-    return scale
-
-
-def _on(scale: tuple[str, ...], labels: Labels, argument: str) -> Codes:
-    """Codes of labels on a scale, -1 where missing."""
-    unknown = [level for level in labels.levels if level not in scale]
-    if unknown:
-        raise ArgumentError(
-            f"`{argument}` holds {listed(unknown)}, which `categories` does not list: {listed(scale)}"
-        )
-    places = np.array([scale.index(level) for level in labels.levels] + [-1], dtype=np.int64)
-    return places[labels.codes]
-
-
-def _of_levels(table: ResponseTable, x: object, y: object, categories: object, clusters: object) -> Crosstab:
-    """Responses to the same key at two condition levels."""
-    if clusters is not None:
-        raise ArgumentError(
-            "`clusters` cannot be given with a ResponseTable, which has its own; change them with "
-            "`table.with_cluster(...)`"
-        )
-    if "response" not in table.frame.columns or "condition" not in table.frame.columns:
-        raise DesignError(
-            "the table must have responses and a condition to compare their labels; name the columns with "
-            "`response=` and `condition=`"
-        )
-    first, second = _two_levels(table, x, y)
-    key = [role for role in KEY_ROLES if role in table.frame.columns and role != "condition"]
-    # A judge labels a response, so that a judged row carries the label of the judge.
-    at = [
-        table.frame.filter((pl.col("condition") == level) & pl.col("response").is_not_null())
-        for level in (first, second)
-    ]
-    both = at[0].join(at[1].select(*key, pl.col("response").alias("_other")), on=key, nulls_equal=True)
-    if not both.height:
-        raise DesignError(f"no key has a response at both {first!r} and {second!r}")
-    lost = at[0].height + at[1].height - 2 * both.height
-    notes = list(table.notes)
-    if lost:
-        message = f"{lost:,} responses without a counterpart at the other level are left out."
-        notes.append(Note("unmatched", message, "caution"))
-    if "model" in key and both["model"].n_unique() > 1:
-        notes.append(Note("pooled", f"Pairs of {both['model'].n_unique()} models are pooled."))
-    labels = labels_of(both["response"], "response"), labels_of(both["_other"], "response")
-    scale = _scale(table.levels if categories is None else categories, *labels)
-    a, b = _on(scale, labels[0], "response"), _on(scale, labels[1], "response")
-    return _square(a, b, scale, _clusters_of(table, both), lost, tuple(notes))
-
-
-def _two_levels(table: ResponseTable, x: object, y: object) -> tuple[str, str]:
-    """The two levels in words; level and reference where the table has two."""
-    if len(table.factors) == 1:
-        levels = table.factors[0].levels
-    else:
-        levels = tuple(table.frame["condition"].unique().sort().to_list())
-    if x is None and y is None and len(levels) == 2:
-        return levels[1], levels[0]
-    wanted = [label_of(side) if isinstance(side, str | int | float) else None for side in (x, y)]
-    for side, argument in zip(wanted, ("x", "y"), strict=True):
-        if side not in levels:
-            raise ArgumentError(
-                f"`{argument}` must be a condition level of the table, one of {listed(levels)}; got {side!r}"
-            )
-    if wanted[0] == wanted[1]:
-        raise ArgumentError(f"`x` and `y` are both the level {wanted[0]!r}; name two levels")
-    return str(wanted[0]), str(wanted[1])

@@ -10,7 +10,7 @@ import numpy as np
 
 from triagestats.arguments import valid_choice
 from triagestats.columns import Shared, column_of, frame_of
-from triagestats.counts import count_table
+from triagestats.counts import pair_table
 from triagestats.defaults import FEWEST_CLUSTERS
 from triagestats.equivalence_sides import (
     Bounds,
@@ -117,8 +117,8 @@ def find(asked: Asked, bounds_at: Callable[[float], Bounds]) -> Found:
     bounds = bounds_at(0.0)
     if asked.method in _TWO_SAMPLES:
         return _of_samples(asked, bounds)
-    if asked.y is None and table is None and (counts := _paired_counts(asked.x)) is not None:
-        return _of_counts(asked, counts, bounds)
+    if asked.y is None and table is None and (found := _paired_counts(asked.x)) is not None:
+        return _of_counts(asked, *found, bounds)
     return _of_pairs(asked, _pairs(asked), bounds)
 
 
@@ -181,8 +181,8 @@ def _of_samples(asked: Asked, bounds: Bounds) -> Found:
     return Found(sides, bounds, "difference of means", "x - y", len(x) + len(y), details, tuple(notes))
 
 
-def _paired_counts(x: object) -> NDArray[np.int64] | None:
-    """Paired counts where `x` is a 2 x 2 table; None where it is a vector."""
+def _paired_counts(x: object) -> tuple[NDArray[np.int64], tuple[Note, ...]] | None:
+    """Paired counts where `x` is a 2 x 2 table, and how it was read; None where it is a vector."""
     if isinstance(x, str) or x is None:
         return None
     values = numbers_of(x, "x")
@@ -192,17 +192,17 @@ def _paired_counts(x: object) -> NDArray[np.int64] | None:
         raise ArgumentError(
             f"`x` must be a vector of differences, or a 2 x 2 table of paired counts; got {values.shape}"
         )
-    return count_table(values, "x")
+    return pair_table(x, "x")
 
 
-def _of_counts(asked: Asked, counts: NDArray[np.int64], bounds: Bounds) -> Found:
+def _of_counts(asked: Asked, counts: NDArray[np.int64], notes: tuple[Note, ...], bounds: Bounds) -> Found:
     if asked.method not in (None, "tango"):
         raise ArgumentError(f"a table of paired counts takes method='tango'; got {asked.method!r}")
     if asked.clusters is not None:
         raise ArgumentError("`clusters` needs the pairs themselves, not their counts")
     n = int(counts.sum())
     sides = tango_sides(int(counts[0, 1]), int(counts[1, 0]), n, bounds)
-    return Found(sides, bounds, "difference of paired proportions", "x - y", n, {}, ())
+    return Found(sides, bounds, "difference of paired proportions", "x - y", n, {}, notes)
 
 
 def _pairs(asked: Asked) -> Pairs:

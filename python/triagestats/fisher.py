@@ -14,14 +14,13 @@ from triagestats.errors import ArgumentError
 from triagestats.resample import valid_resamples, valid_seed
 from triagestats.results import Alternative, Note, Test
 from triagestats.table_law import drawn_tables, enumerated_tables
+from triagestats.tolerances import SMALLEST
 from triagestats.vectors import Missing
 
-__all__ = ["CLUSTERED", "fisher_exact"]
+__all__ = ["fisher_exact"]
 
 TwoSided = Literal["minimum-likelihood", "central", "blaker"]
 
-CLUSTERED: Final = "permutation_test(values, groups=..., clusters=...)"
-"""The test of two groups that respects clusters."""
 MOST_TABLES: Final = 2_000_000
 """Tables with given margins that are written out for 2 x 2."""
 _WORDS: Final = {
@@ -62,8 +61,8 @@ def fisher_exact(
     data
         A table of any make; of a ResponseTable the columns of its `frame`.
     clusters
-        One label a row, or a column of `data`. The test takes rows as independent; where they share
-        clusters, a note says so.
+        One label a row, or a column of `data`. The test takes rows as independent: clusters that rows share
+        are refused, with the call that respects them, and those of a table (its scenarios) are noted.
     missing
         `raise`, or `omit` the rows without a label.
     alternative
@@ -92,7 +91,7 @@ def fisher_exact(
     ------
     ArgumentError, ArgumentTypeError
         If an argument has a value or type that cannot be used: negative, fractional or missing counts,
-        one row or column, labels that do not pair.
+        one row or column, labels that do not pair, clusters that rows share.
     DataError
         If a label is missing (unless `omit`).
 
@@ -107,7 +106,7 @@ def fisher_exact(
 
     `mid_p` counts the observed table, and those tied with it, half; it is not defined for `blaker`.
     Probabilities tie within a relative 1e-10. A p-value below the smallest normal float, 2.2e-308, is given
-    as that.
+    as that, with a note.
 
     References
     ----------
@@ -138,6 +137,7 @@ def fisher_exact(
     level = valid_level(conf_level)
     resamples, seed = valid_resamples(n_resamples), valid_seed(seed)
     table = read_crosstab(x, y, data=data, clusters=clusters, missing=missing)
+    table.refuse_clusters("Fisher's exact test")
     full = table.without_empty()
     if min(full.counts.shape) < 2:
         return _one_table_only(table, alternative)
@@ -191,16 +191,23 @@ def _two_by_two(table: Crosstab, alternative: Alternative, two_sided: TwoSided, 
             "p_value_less": less,
             "p_value_greater": greater,
             **_chi_squares(table),
-            **_common(table),
+            **table.described(),
         },
-        notes=(*table.notes, *table.independence(CLUSTERED)),
+        notes=(*table.notes, *_floored(p_value), *table.independence()),
     )
+
+
+def _floored(p_value: float) -> tuple[Note, ...]:
+    """A note where the p-value is the smallest number that there is in place of a smaller one."""
+    if p_value > 2 * SMALLEST:  # twice, where a tail is doubled
+        return ()
+    return (Note("floor", f"The p-value is below {SMALLEST:.2g}, the smallest number that can be shown."),)
 
 
 def _larger(table: Crosstab, n_resamples: int, seed: int) -> Test:
     law = enumerated_tables(table.counts) or drawn_tables(table.counts, n_resamples, seed)
-    notes = [*table.notes, *table.independence(CLUSTERED)]
-    details: dict[str, Any] = {"n_tables": law.n_tables, **_chi_squares(table), **_common(table)}
+    notes = [*table.notes, *_floored(law.p_value), *table.independence()]
+    details: dict[str, Any] = {"n_tables": law.n_tables, **_chi_squares(table), **table.described()}
     if not law.exact:
         message = f"Too many tables have these margins to count them: {law.n_tables:,} were drawn."
         notes.append(Note("drawn", message))
@@ -219,10 +226,9 @@ def _larger(table: Crosstab, n_resamples: int, seed: int) -> Test:
 
 def _one_table_only(table: Crosstab, alternative: Alternative) -> Test:
     """A margin is empty: the data cannot speak about the odds ratio."""
-    what = "row" if int(table.counts.any(axis=1).sum()) < 2 else "column"
     message = (
-        f"Only one {what} holds observations, so that no other table has these margins: p is 1, and the odds "
-        "ratio, mid-p and chi-square are undefined."
+        f"Only one {table.alone} holds observations, so that no other table has these margins: p is 1, and "
+        "the odds ratio, mid-p and chi-square are undefined."
     )
     two_by_two = max(table.counts.shape) == 2
     names = ("sample_odds_ratio", "mid_p", "chi2", "chi2_p_value", "chi2_yates", "chi2_yates_p_value")
@@ -235,8 +241,8 @@ def _one_table_only(table: Crosstab, alternative: Alternative) -> Test:
         alternative=alternative,
         method="Fisher's exact test" if two_by_two else "Fisher-Freeman-Halton test, exact by enumeration",
         n=table.n,
-        details=dict.fromkeys(names) | {"p_value_less": 1.0, "p_value_greater": 1.0} | _common(table),
-        notes=(*table.notes, Note("undefined", message, "caution"), *table.independence(CLUSTERED)),
+        details=dict.fromkeys(names) | {"p_value_less": 1.0, "p_value_greater": 1.0} | table.described(),
+        notes=(*table.notes, Note("undefined", message, "caution"), *table.independence()),
     )
 
 
@@ -255,13 +261,4 @@ def _chi_squares(table: Crosstab) -> dict[str, Any]:
     return details | {
         "chi2_yates": found.yates,
         "chi2_yates_p_value": chi_square_tail(found.yates, found.df),
-    }
-
-
-def _common(table: Crosstab) -> dict[str, Any]:
-    return {
-        "table": table.counts.tolist(),
-        "rows": list(table.rows),
-        "columns": list(table.columns),
-        "n_missing": table.n_missing,
     }

@@ -18,11 +18,15 @@ from triagestats.source import Source, mixed_series
 __all__ = ["to_polars"]
 
 
-def to_polars(data: object, argument: str = "data") -> Source:
+def to_polars(data: object, argument: str = "data", *, index_columns: bool = True) -> Source:
     """A polars frame from a frame of any make, a mapping of columns, or a path; `data` stays as it is.
 
     Null stays null and NaN stays NaN, also in a pandas column of numpy floats, where pandas writes NaN for
     what it knows nothing of. NA, NaT, and None or NaN among objects of pandas become null.
+
+    A pandas index with a name is a column where columns are asked for by name, with a note; with
+    `index_columns=False`, where every column is data, such as a matrix of counts or one rater a column, it
+    is left out, as an index without a name always is.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def to_polars(data: object, argument: str = "data") -> Source:
             raise ReadError(f"`{argument}`: {error}") from error.__cause__
     if isinstance(data, Mapping):
         return Source(_from_mapping(data, argument))
-    return _from_narwhals(data, argument)
+    return _from_narwhals(data, argument, index_columns=index_columns)
 
 
 def _from_mapping(data: Mapping[Any, Any], argument: str) -> pl.DataFrame:
@@ -82,12 +86,13 @@ def _column(name: str, values: object) -> object:
     return mixed_series(name, list(values))
 
 
-def _from_narwhals(data: object, argument: str) -> Source:
+def _from_narwhals(data: object, argument: str, *, index_columns: bool) -> Source:
     import narwhals as nw
 
     notes: tuple[Note, ...] = ()
     if _is_pandas(nw.to_native(data, pass_through=True)):
-        data, notes = _flat_pandas(nw.to_native(data, pass_through=True), argument)
+        unwrapped = nw.to_native(data, pass_through=True)
+        data, notes = _flat_pandas(unwrapped, argument, index_columns=index_columns)
     try:
         frame = nw.from_native(data)  # type: ignore[call-overload]  # any object may come; narwhals decides
     except TypeError:
@@ -129,13 +134,15 @@ def _is_pandas(native: object) -> bool:
     return made_by.__module__.partition(".")[0] == "pandas" and made_by.__name__ == "DataFrame"
 
 
-def _flat_pandas(data: Any, argument: str) -> tuple[Any, tuple[Note, ...]]:
-    """A pandas frame whose columns have one name each; named levels of the index become columns."""
+def _flat_pandas(data: Any, argument: str, *, index_columns: bool) -> tuple[Any, tuple[Note, ...]]:
+    """A pandas frame whose columns have one name each; named levels of the index become columns, or go."""
     if data.columns.nlevels > 1:
         raise DataError(
             f"`{argument}` has column names of {data.columns.nlevels} levels (a pandas MultiIndex); "
             "make them one, for instance with data.columns = data.columns.map('_'.join)"
         )
+    if not index_columns:
+        data = data.reset_index(drop=True)
     levels = [name for name in data.index.names if name is not None]
     names = [str(name) for name in [*levels, *data.columns]]
     if len(set(names)) < len(names):

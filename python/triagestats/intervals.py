@@ -111,10 +111,14 @@ def two_way_variance(first: Array, second: Array, both: Array) -> tuple[Array, N
 
 
 def spread(values: Array, where: NDArray[np.bool_]) -> Array:
-    """Largest minus smallest of the chosen values of each column; -inf without any, NaN with a NaN."""
+    """Largest minus smallest of the chosen values of each column; -inf without any, NaN with a NaN.
+
+    NaN too where all of them are infinite, as ratios over 0 are.
+    """
     largest: Array = np.max(values, axis=0, initial=-np.inf, where=where)
     smallest: Array = np.min(values, axis=0, initial=np.inf, where=where)
-    return largest - smallest
+    with np.errstate(invalid="ignore"):
+        return largest - smallest
 
 
 def jackknife_t(estimate: Array, std_error: Array, df: Array, conf_level: float) -> Ends:

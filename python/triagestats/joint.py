@@ -11,7 +11,7 @@ import numpy as np
 from triagestats import defaults, intervals
 from triagestats.errors import ArgumentError
 from triagestats.estimands import Estimand, Mean
-from triagestats.marginals import Marginals
+from triagestats.marginals import Marginals, Scarce
 from triagestats.rank_sets import Contest, competition_ranks
 from triagestats.resample import bootstrap, thread_count, totals_without, valid_resamples
 from triagestats.schemes import cluster_draws
@@ -61,6 +61,8 @@ class Joint:
         higher_is_better: bool,
         linear: bool = False,
         smooth: bool = True,
+        metric: str | None = None,
+        scarce: Scarce | None = None,
     ) -> Contest:
         """The contest of some of the estimates, given by their places."""
         return Contest(
@@ -71,6 +73,8 @@ class Joint:
             higher_is_better=higher_is_better,
             linear=linear,
             smooth=smooth,
+            metric=metric,
+            scarce=scarce,
         )
 
 

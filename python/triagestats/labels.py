@@ -9,7 +9,7 @@ import polars as pl
 
 from triagestats.errors import DataError
 
-__all__ = ["as_text", "in_task", "label_of", "listed", "n_rows"]
+__all__ = ["as_text", "counted", "in_task", "label_of", "listed", "n_rows"]
 
 _SHOWN: Final = 20
 _INT64: Final = 2.0**63
@@ -96,4 +96,9 @@ def listed(values: Iterable[str]) -> str:
 
 def n_rows(count: int) -> str:
     """`1 row`, `2,000 rows`."""
-    return f"{count:,} row" + ("" if count == 1 else "s")
+    return counted(count, "row")
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """`1 cluster`, `2,000 clusters`; with `many`, `1 cluster is`, `2,000 clusters are`."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

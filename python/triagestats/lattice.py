@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from triagestats.tolerances import MASS, OFF_LATTICE
+from triagestats.tolerances import MASS, OFF_LATTICE, SMALLEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,11 +71,10 @@ class Law:
 
 def tail(mass: Array, away: Whole, observed: int) -> tuple[float, float]:
     """Probability of whole distances of at least the observed one, and the smallest that there is."""
-    tiny = float(np.finfo(np.float64).tiny)  # the data at hand have happened
 
     def beyond(least: int) -> float:
         kept = away >= least
-        return 1.0 if kept.all() else min(1.0, max(float(np.sort(mass[kept]).sum()), tiny))
+        return 1.0 if kept.all() else min(1.0, max(float(np.sort(mass[kept]).sum()), SMALLEST))
 
     return beyond(observed), beyond(int(away.max()))
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from triagestats import intervals
 from triagestats.binomial_intervals import wilson_score
-from triagestats.defaults import BY_QUANTILES, Choice, choose_interval, too_few
+from triagestats.defaults import BY_QUANTILES, FEWEST_CLUSTERS, Choice, choose_interval, too_few
 from triagestats.inference import METHODS
 from triagestats.schema import Interval
 from triagestats.tolerances import ROUNDING
@@ -21,7 +20,18 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Whole = NDArray[np.int64]
 
-__all__ = ["Marginals", "difference_of_shares", "pooled_share", "share_of_counts", "shares_of"]
+__all__ = ["Marginals", "Scarce", "pooled_share", "share_of_counts", "shares_of"]
+
+
+class Scarce(NamedTuple):
+    """Something that an estimate needs and few clusters hold, such as urgent cases."""
+
+    n_clusters: int
+    what: str
+
+    def of(self, reason: str | None) -> str | None:
+        """A reason, with what it is about before it."""
+        return f"{self.what}: {reason}" if self.what and reason else reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +52,8 @@ class Marginals:
         Shape (R, E), or (0, E) where nobody reads them.
     interval, smooth
         What is asked, and whether the estimands are differentiable.
+    scarce
+        What each estimate needs and fewer clusters hold than `n_clusters`; None or () where nothing is.
     """
 
     estimate: Array
@@ -53,6 +65,7 @@ class Marginals:
     replicates: Array
     interval: Interval = "auto"
     smooth: bool = True
+    scarce: tuple[Scarce | None, ...] = ()
 
     def read(self, conf_level: float) -> list[dict[str, Any]]:
         """The columns of a tidy row from `estimate` to `n_clusters`, for each estimate.
@@ -102,19 +115,23 @@ class Marginals:
             is_rate=tuple(self.is_rate[place] for place in order),
             successes=self.successes[order],
             replicates=np.ascontiguousarray(self.replicates[:, order]),
+            scarce=tuple(self.scarce[place] for place in order) if self.scarce else (),
         )
 
     def _choice(self, e: int) -> Choice:
-        return choose_interval(
-            self.interval,
+        scarce = (self.scarce[e] if self.scarce else None) or Scarce(int(self.n_clusters[e]), "")
+        withheld = scarce.n_clusters < FEWEST_CLUSTERS  # whatever the interval: nobody asked for one of few
+        choice = choose_interval(
+            "auto" if withheld else self.interval,
             is_rate=self.is_rate[e],
             smooth=self.smooth,
             estimable=not np.isnan(self.std_error[e]),
             varies=bool(self.std_error[e] > 0),
             at_boundary=bool(self.estimate[e] in (0.0, 1.0)),
-            n_clusters=int(self.n_clusters[e]),
+            n_clusters=scarce.n_clusters,
             n_axes=1,
         )
+        return replace(choice, reason=scarce.of(choice.reason))
 
     def _ends(self, method: str, conf_level: float) -> intervals.Ends:
         if method == "kg2":
@@ -190,49 +207,22 @@ def pooled_share(successes: Array, sizes: Array) -> Marginals:
     """Plain mean of the shares of M models, with the cluster jackknife error; those without data left out."""
     there = sizes.sum(axis=0) > 0
     totals = np.stack([successes[:, there], sizes[:, there]])
-
-    def mean(sums: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found: Array = (sums[0] / sums[1]).mean(axis=-1)
-        return found
-
-    return _jackknifed(mean, totals, is_rate=True)
-
-
-def difference_of_shares(first: tuple[Array, Array], second: tuple[Array, Array]) -> Marginals:
-    """First share minus second, from sums of successes and sizes by cluster, shape (G,) each.
-
-    The two may lie in the same clusters; the error is that of the cluster jackknife.
-    """
-    totals = np.stack([np.stack(first, axis=1), np.stack(second, axis=1)])
-
-    def difference(sums: Array) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = sums[..., 0] / sums[..., 1]
-        found: Array = shares[0] - shares[1]
-        return found
-
-    return _jackknifed(difference, totals, is_rate=False)
-
-
-def _jackknifed(evaluate: Callable[[Array], Array], totals: Array, *, is_rate: bool) -> Marginals:
-    """One estimate of sums of (2, G, K), where the number of rows is the sum of sizes.
-
-    `evaluate` takes (2, ..., K); clusters without rows are left out.
-    """
-    sizes = totals[1].sum(axis=-1) if is_rate else totals[..., 1].sum(axis=0)
-    kept = totals[:, sizes > 0]
+    number = totals[1].sum(axis=-1)
+    kept = totals[:, number > 0]
     whole = kept.sum(axis=1)
-    without = evaluate(whole[:, None] - kept)[:, None]
+    left = whole[:, None] - kept
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (whole[0] / whole[1]).mean()
+        without = (left[0] / left[1]).mean(axis=-1)[:, None]
     everywhere = np.ones(without.shape, dtype=bool)
     variance, _ = intervals.jackknife_error(without, everywhere)
     still = intervals.spread(without, everywhere) <= ROUNDING
     return Marginals(
-        estimate=np.array([float(evaluate(whole))]),
+        estimate=np.array([float(share)]),
         std_error=np.where(still, 0.0, np.sqrt(variance)),
         n_clusters=np.array([kept.shape[1]]),
-        n_rows=np.array([round(float(sizes.sum()))]),
-        is_rate=(is_rate,),
+        n_rows=np.array([round(float(number.sum()))]),
+        is_rate=(True,),
         successes=np.array([-1]),
         replicates=np.empty((0, 1)),
     )

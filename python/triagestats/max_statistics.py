@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from triagestats.errors import DataError
 from triagestats.extremes import oriented
+from triagestats.flipped import flipped_sums
 from triagestats.results import Alternative
 from triagestats.tolerances import ROUNDING, TIES
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 __all__ = ["Null", "sign_flip_null"]
-
-_CHUNK: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,23 +100,14 @@ def sign_flip_null(totals: Array, n_resamples: int, seed: int) -> Null:
     n_resamples, seed
         All 2^G flips are taken where they are at most `n_resamples`; else so many are drawn.
     """
-    n_clusters = len(totals)
-    scale = np.sqrt((totals**2).sum(axis=0))
-    unit = totals / np.where(scale > 0, scale, 1.0)
-    exact = 2**n_clusters <= n_resamples
-    random = np.random.default_rng(seed)
-    number = 2**n_clusters if exact else n_resamples
-    parts = []
-    for first in range(0, number, _CHUNK):
-        size = min(_CHUNK, number - first)
-        if exact:
-            flips = (np.arange(first, first + size)[:, None] >> np.arange(n_clusters)) & 1
-        else:
-            flips = random.integers(0, 2, size=(size, n_clusters))
-        parts.append((1.0 - 2.0 * flips) @ unit)
+    largest = np.abs(totals).max(axis=0)
+    shares = totals / np.where(largest > 0, largest, 1.0)  # whose squares do not overflow
+    scale = np.sqrt((shares**2).sum(axis=0))
+    unit = shares / np.where(scale > 0, scale, 1.0)
+    null, exact = flipped_sums(unit, n_resamples, seed)
     own = unit.sum(axis=0)
-    shown = np.where(scale > 0, _t_statistics(own, n_clusters), np.nan)
-    return Null(own, np.concatenate(parts), exact, shown)
+    shown = np.where(scale > 0, _t_statistics(own, len(totals)), np.nan)
+    return Null(own, null, exact, shown)
 
 
 def _t_statistics(own: Array, n_clusters: int) -> Array:

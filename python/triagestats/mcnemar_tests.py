@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from scipy.special import betainc, ndtr
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import chosen_method, valid_choice, valid_level
 from triagestats.binary_pairs import PairCounts, read_pair_counts
 from triagestats.binomial_intervals import clopper_pearson
 from triagestats.clustered_pairs import Clustered, clustered_score
@@ -17,14 +17,13 @@ from triagestats.schema import Match
 from triagestats.score_intervals import normal_quantile, tango_interval
 from triagestats.vectors import Missing
 
-__all__ = ["McNemarMethod", "mcnemar"]
+__all__ = ["McNemarMethod", "clustered_mcnemar", "mcnemar"]
 
-McNemarMethod = Literal["mid-p", "exact", "chi2", "chi2-corrected", "obuchowski", "durkalski"]
+McNemarMethod = Literal["mid-p", "exact", "chi2", "chi2-corrected", "obuchowski", "durkalski", "auto"]
 
 FEW_CLUSTERS: Final = 20
 """Below this many clusters the chi-square law of the clustered statistics is doubtful."""
 
-_CLUSTERED: Final = ("obuchowski", "durkalski")
 _NAMES: Final[dict[McNemarMethod, str]] = {
     "mid-p": "McNemar mid-p test, exact interval of the odds ratio",
     "exact": "McNemar exact test (binomial), exact interval of the odds ratio",
@@ -67,15 +66,16 @@ def mcnemar(
     Parameters
     ----------
     x, y
-        Two counts, b and c. Or `x` alone a table [[both, x only], [y only, neither]]. Or vectors of 0 and
-        1; names of columns of `data`; condition levels, where `data` is a ResponseTable (`x` alone may be
-        the ResponseTable).
+        Two counts, b and c. Or `x` alone a table [[both, x only], [y only, neither]]; of a pandas frame
+        whose rows and columns are labelled 0 and 1, such as a crosstab, the labels are read, with a note.
+        Or vectors of 0 and 1; names of columns of `data`; condition levels, where `data` is a ResponseTable
+        (`x` alone may be the ResponseTable).
     data
         A table of any make, or a ResponseTable.
     clusters
         One label a pair, or the name of a column of `data`.
     method
-        See the table. Default: `mid-p`; `obuchowski` where `clusters` is given.
+        See the table. Default (`auto`, or None): `mid-p`; `obuchowski` where `clusters` is given.
     match
         What is paired in a ResponseTable; `row` keeps single answers, which are 0 or 1.
     missing
@@ -142,14 +142,13 @@ def mcnemar(
     >>> round(table.details["difference"], 3), round(table.details["difference_low"], 4)
     (0.095, 0.0304)
     """
-    if method is not None:
-        valid_choice("method", method, McNemarMethod)
+    asked: McNemarMethod | None = chosen_method(method, McNemarMethod)
     valid_choice("alternative", alternative, Alternative)
     level = valid_level(conf_level)
     found = read_pair_counts(x, y, data=data, clusters=clusters, match=match, missing=missing)
-    chosen = method or ("obuchowski" if found.clustered else "mid-p")
-    if chosen in _CLUSTERED:
-        return _clustered(found, chosen, alternative, level)
+    chosen = asked or ("obuchowski" if found.clustered else "mid-p")
+    if chosen in ("obuchowski", "durkalski"):
+        return clustered_mcnemar(found, chosen, alternative, level)
     return _independent(found, chosen, alternative, level)
 
 
@@ -255,7 +254,14 @@ def _odds_interval(b: int, c: int, level: float) -> tuple[float, float]:
     return low / other_high, high / other_low if c else math.inf
 
 
-def _clustered(found: PairCounts, method: Clustered, alternative: Alternative, level: float) -> Test:
+def clustered_mcnemar(found: PairCounts, method: Clustered, alternative: Alternative, level: float) -> Test:
+    """The score test and interval of the difference of proportions, with clusters of pairs.
+
+    Raises
+    ------
+    ArgumentError, DesignError
+        If there are no pairs, or no clusters that can be used.
+    """
     pairs, shared = found.clusters_for(method)
     score = clustered_score(pairs.x - pairs.y, shared.codes, method)
     z = score.z

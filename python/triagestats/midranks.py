@@ -5,28 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from triagestats.lattice import Lattice, permutation_law
 from triagestats.results import Alternative, Note
 from triagestats.subsets import subset_law
-from triagestats.tolerances import ROUNDING, TIES
+from triagestats.tolerances import ROUNDING, SMALLEST, TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Counts = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 
 __all__ = [
+    "MOST_ASKED",
     "MOST_SIGNS",
     "NO_CORRECTION",
     "RankLaw",
     "SignedRanks",
     "cube_sum",
+    "is_countable",
     "midranks",
     "normal_tail",
+    "shifted",
     "sign_law",
     "signed_ranks",
     "sum_law",
@@ -36,10 +40,17 @@ __all__ = [
 
 MOST_SIGNS: Final = 300
 """Ranks up to which the law of their signed sum is taken exactly without being asked."""
+MOST_ASKED: Final = 1_000
+"""Ranks up to which it can be asked for: 2^1,000 arrangements can be counted in floats."""
 NO_CORRECTION: Final = Note("correction", "The law is exact: the continuity correction was not applied.")
 _SHIFTED: Final = 30_000_000
 """Additions up to which a law is built shift by shift, which is quicker than by groups of equal ranks."""
-_SMALLEST: Final = float(np.finfo(np.float64).tiny)  # what was observed has some chance, however small
+_ASKED: Final = 2_000_000_000
+"""The same where the law is asked for: 1,000 ranks with ties, some tenths of a second."""
+_COUNTED: Final[tuple[tuple[int, Any], ...]] = ((30, np.int32), (62, np.int64))
+"""Numbers of widths whose subsets integers of 32 and of 64 bits can count."""
+_AT_ONCE: Final = 10
+"""Widths for which the slices are the same."""
 _HALF_ROOT: Final = math.sqrt(0.5)
 
 
@@ -94,13 +105,22 @@ def signed_ranks(x: Array, y: Array | None = None) -> SignedRanks:
     n = len(ordered)
     if ordered[0] > reach and (n == 1 or (ordered[1:] - ordered[:-1]).min() > reach):
         return SignedRanks(_whole(n), (differences > 0)[order], order, differences, untied=True)
+    if (n_zero := int(ordered.searchsorted(reach, side="right"))) < n:
+        gaps = ordered[n_zero + 1 :] - ordered[n_zero : n - 1]
+        apart = gaps > reach
+        exactly_zero = n_zero == 0 or ordered[n_zero - 1] == 0
+        if exactly_zero and np.count_nonzero(gaps) == np.count_nonzero(apart):  # nothing to round
+            rows = order[n_zero:]
+            first, counts = _runs(apart)
+            positive = differences[rows] > 0
+            return SignedRanks(_shared(first, counts), positive, rows, differences, len(counts) == len(rows))
     limits = np.full(n, ROUNDING * largest) if y is None else ROUNDING * np.maximum(np.abs(x), np.abs(y))
     rows = order[(sizes > limits)[order]]
     if not len(rows):
         return SignedRanks(np.empty(0), np.empty(0, dtype=np.bool_), rows, np.zeros(n), untied=True)
     sizes = sizes[rows]
     first, counts = _groups(sizes, limits[rows])
-    ranks = np.repeat(first + (counts + 1) / 2, counts)
+    ranks = _shared(first, counts)
     positive = differences[rows] > 0
     values = np.zeros(n)
     typical = np.repeat(sizes[first + (counts - 1) // 2], counts)
@@ -124,7 +144,7 @@ def midranks(values: Array) -> Array:
     noise = np.broadcast_to(ROUNDING * np.abs(values).max(), values.shape)
     first, counts = _groups(values[order], noise)
     ranks = np.empty(len(values))
-    ranks[order] = np.repeat(first + (counts + 1) / 2, counts)
+    ranks[order] = _shared(first, counts)
     return ranks
 
 
@@ -132,8 +152,23 @@ def _groups(ordered: Array, noise: Array) -> tuple[NDArray[np.intp], NDArray[np.
     """Where each group of tied values starts in ordered ones, and its size."""
     sizes = np.abs(ordered)
     reach = TIES * np.maximum(sizes[1:], sizes[:-1]) + np.maximum(noise[1:], noise[:-1])
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] - ordered[:-1] > reach]))
-    return first, np.diff(first, append=len(ordered))
+    return _runs(ordered[1:] - ordered[:-1] > reach)
+
+
+def _runs(apart: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where runs start, and their sizes, from whether each value is apart from the one before."""
+    starts = apart.nonzero()[0]
+    edges = np.zeros(len(starts) + 2, dtype=np.intp)
+    edges[1:-1] = starts
+    edges[1:-1] += 1
+    edges[-1] = len(apart) + 1
+    return edges[:-1], edges[1:] - edges[:-1]
+
+
+def _shared(first: NDArray[np.intp], counts: NDArray[np.intp]) -> Array:
+    """The mean rank of each run, for each of its members."""
+    ranks: Array = (first + (counts + 1) / 2).repeat(counts)
+    return ranks
 
 
 def cube_sum(ranks: Array) -> float:
@@ -193,16 +228,18 @@ class RankLaw:
 
 
 def _chance(masses: Array) -> float:
-    return min(1.0, max(float(masses.sum()), _SMALLEST))
+    return min(1.0, max(float(masses.sum()), SMALLEST))
 
 
-def sign_law(ranks: Array) -> RankLaw | None:
+def sign_law(ranks: Array, *, asked: bool = False) -> RankLaw | None:
     """Law of the sum of the ranks with a positive sign, every sign as likely; None where it is too long.
 
     Parameters
     ----------
     ranks
         Multiples of 1/2, shape (m,); also sums of them.
+    asked
+        Whether the caller asked for it, so that it may take its time.
 
     References
     ----------
@@ -213,26 +250,69 @@ def sign_law(ranks: Array) -> RankLaw | None:
     unit = int(np.gcd.reduce(doubled))
     if unit == 0:  # nothing moves
         return RankLaw(0.0, 0.5, np.ones(1))
-    if len(doubled) <= MOST_SIGNS and len(doubled) * (int(doubled.sum()) // unit) < _SHIFTED:
-        return RankLaw(0.0, unit / 2, _added(doubled // unit))
+    if is_countable(len(doubled), int(doubled.sum()) // unit, asked=asked):
+        return RankLaw(0.0, unit / 2, _shares((doubled // unit).tolist()))
     law = permutation_law(Lattice(np.stack([np.zeros_like(doubled), doubled // unit], axis=1), unit / 2))
     return None if law is None else RankLaw(law.start * law.step, law.step, law.mass)
 
 
-def _added(widths: NDArray[np.int64]) -> Array:
-    """Masses of the sum of some of the widths, one shift a width; so many that 2^m is no overflow."""
-    mass = np.zeros(int(widths.sum()) + 1)
-    mass[0] = 1.0
-    length = 1
-    for width in widths.tolist():
-        mass[width : length + width] += mass[:length]
-        length += width
-    return np.ldexp(mass, -len(widths))
+def is_countable(n: int, total: int, *, asked: bool) -> bool:
+    """Whether the law of n widths with this sum is built width by width."""
+    most, work = (MOST_ASKED, _ASKED) if asked else (MOST_SIGNS, _SHIFTED)
+    return n <= most and n * total < work
+
+
+def _shares(widths: list[int]) -> Array:
+    shares: Array = np.ldexp(shifted(widths).astype(np.float64), -len(widths))
+    return shares
+
+
+def shifted(widths: list[int], start: Counts | None = None, *, held: int = 0) -> Counts:
+    """Numbers of the subsets of the widths by their sum, from 0: one addition a width.
+
+    As long as all subsets can be counted in 32 or 64 bits they are integers, which add up faster; beyond,
+    floats, which are sums of positive terms.
+
+    Parameters
+    ----------
+    widths
+        Whole numbers from 0.
+    start, held
+        Numbers of the subsets of other widths, and how many widths those are.
+    """
+    found = np.ones(1, dtype=np.int32) if start is None else start
+    for most, kind in _COUNTED:
+        if widths and held < most:
+            some, widths = widths[: most - held], widths[most - held :]
+            found, held = _added(some, found.astype(kind)), held + len(some)
+    return _added(widths, found.astype(np.float64)) if widths else found
+
+
+def _added(widths: list[int], given: Counts) -> Counts:
+    """Two arrays take turns, so that none is added to itself, with zeros in front for what is shifted in."""
+    pad = max(widths)
+    end = pad + len(given)
+    size = end + sum(widths)
+    now, then = np.zeros(size, given.dtype), np.zeros(size, given.dtype)
+    now[pad:end] = given
+    add = np.add
+    for place in range(0, len(widths), _AT_ONCE):
+        some = widths[place : place + _AT_ONCE]
+        end += sum(some)
+        here, there = now[pad:end], then[pad:end]  # some places are zeros still
+        for width in some:
+            add(here, now[pad - width : end - width], there)
+            now, then, here, there = then, now, there, here
+    return now[pad:end]
+
+
+def untied_signs(n: int) -> RankLaw | None:
+    """`sign_law` of the ranks 1 to n, as if it was asked for; those that are used often are kept."""
+    return _untied_signs(n) if n <= MOST_SIGNS else sign_law(_whole(n), asked=True)
 
 
 @lru_cache(maxsize=64)
-def untied_signs(n: int) -> RankLaw | None:
-    """`sign_law` of the ranks 1 to n."""
+def _untied_signs(n: int) -> RankLaw | None:
     return sign_law(_whole(n))
 
 

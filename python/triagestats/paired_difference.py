@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from scipy.special import ndtr
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import chosen_method, valid_level
 from triagestats.binary_pairs import PairCounts, read_pair_counts
 from triagestats.binomial_intervals import (
     agresti_min,
@@ -17,7 +19,9 @@ from triagestats.binomial_intervals import (
     paired_error,
     wald_paired,
 )
+from triagestats.clustered_pairs import Clustered
 from triagestats.errors import ArgumentError
+from triagestats.mcnemar_tests import clustered_mcnemar
 from triagestats.results import Note, Test
 from triagestats.schema import Match
 from triagestats.score_intervals import tango_interval, tango_score
@@ -28,14 +32,21 @@ if TYPE_CHECKING:
 
 __all__ = ["PairedMethod", "paired_difference_ci", "tango_interval", "tango_score"]
 
-PairedMethod = Literal["tango", "newcombe", "agresti-min", "bonett-price", "wald"]
+PairedMethod = Literal[
+    "tango", "newcombe", "agresti-min", "bonett-price", "wald", "obuchowski", "durkalski", "auto"
+]
 
+_CLUSTERED: Final = (
+    'paired_difference_ci(..., method="obuchowski"), the interval of mcnemar(..., method="obuchowski"),'
+)
 _NAMES: Final[dict[PairedMethod, str]] = {
     "tango": "Tango score interval and test",
     "newcombe": "Newcombe hybrid score interval for pairs (method 10)",
     "agresti-min": "Agresti-Min interval",
     "bonett-price": "Bonett-Price interval",
     "wald": "Wald interval",
+    "obuchowski": "clustered score interval and test of Obuchowski",
+    "durkalski": "clustered score interval and test of Durkalski et al., clusters weighted equally",
 }
 
 
@@ -46,7 +57,7 @@ def paired_difference_ci(
     n: int | None = None,
     data: object = None,
     clusters: object = None,
-    method: PairedMethod = "tango",
+    method: PairedMethod | None = None,
     match: Match = "row",
     missing: Missing = "raise",
     conf_level: float = defaults.CONF_LEVEL,
@@ -58,20 +69,23 @@ def paired_difference_ci(
     Parameters
     ----------
     x, y
-        Two counts, b and c, with `n`. Or `x` alone a table [[both, x only], [y only, neither]]. Or vectors
-        of 0 and 1; names of columns of `data`; condition levels, where `data` is a ResponseTable (`x` alone
-        may be the ResponseTable).
+        Two counts, b and c, with `n`. Or `x` alone a table [[both, x only], [y only, neither]]; of a
+        pandas frame whose rows and columns are labelled 0 and 1, such as a crosstab, the labels are read,
+        with a note. Or vectors of 0 and 1; names of columns of `data`; condition levels, where `data` is a
+        ResponseTable (`x` alone may be the ResponseTable).
     n
         The number of all pairs, for two counts.
     data
         A table of any make, or a ResponseTable.
     clusters
-        One label a pair, or the name of a column of `data`. The interval takes pairs as independent; a note
-        says so where they share clusters.
+        One label a pair, or the name of a column of `data`.
     method
         `tango`, the differences that a score test does not reject. `newcombe`, a hybrid of both Wilson
         intervals, which needs the whole table. `agresti-min` and `bonett-price`, Wald's interval
-        after 1/2 is added to each cell, or 1 to both discordant ones, cut at -1 and 1. `wald`.
+        after 1/2 is added to each cell, or 1 to both discordant ones, cut at -1 and 1. `wald`. These take
+        pairs as independent; a note says so where they share clusters. `obuchowski` and `durkalski`, the
+        differences that the clustered tests of `mcnemar` do not reject, of all pairs or the mean over
+        clusters. Default (`auto`, or None): `tango`; `obuchowski` where `clusters` is given.
     match
         What is paired in a ResponseTable; `row` keeps single answers, which are 0 or 1.
     missing
@@ -85,7 +99,8 @@ def paired_difference_ci(
         For `tango` `statistic` is the score z of the test that the difference is 0, and `p_value`
         two-sided: the chi-square of McNemar without correction; else None. `details` hold `b`, `c`,
         `n_discordant`; `interval_raw`, the ends before they are cut (`agresti-min`, `bonett-price`,
-        `wald`); `phi`, the corrected correlation (`newcombe`); `std_error` (`wald`).
+        `wald`); `phi`, the corrected correlation (`newcombe`); `std_error` (`wald`). For `obuchowski` and
+        `durkalski` `statistic` is the clustered z, and `details` hold `n_clusters` and `std_error_null`.
 
     Raises
     ------
@@ -96,7 +111,8 @@ def paired_difference_ci(
     -----
     Tango's interval and test agree: 0 lies outside if and only if p < 1 - `conf_level`. Without discordant
     pairs it has a width, which only n gives; Wald's has none, and is undefined here. The other methods
-    are closed forms. R's PropCIs solves the score equation to about six digits.
+    are closed forms. The clustered tests and intervals agree in the same way. R's PropCIs solves the score
+    equation to about six digits.
 
     References
     ----------
@@ -110,6 +126,9 @@ def paired_difference_ci(
 
     Agresti, A. and Min, Y. (2005), Simple improved confidence intervals for comparing matched proportions,
     Statistics in Medicine 24(5):729-740, doi:10.1002/sim.1781.
+
+    Obuchowski, N. A. (1998), On the comparison of correlated proportions for clustered data, Statistics in
+    Medicine 17(13):1495-1507, doi:10.1002/(SICI)1097-0258(19980715)17:13<1495::AID-SIM863>3.0.CO;2-I.
 
     Bonett, D. G. and Price, R. M. (2012), Adjusted Wald confidence interval for a difference of binomial
     proportions based on paired data, Journal of Educational and Behavioral Statistics 37(4):479-488,
@@ -125,7 +144,7 @@ def paired_difference_ci(
     >>> [round(end, 4) for end in (same.conf_low, same.conf_high)]
     [-0.0876, 0.0876]
     """
-    valid_choice("method", method, PairedMethod)
+    asked: PairedMethod | None = chosen_method(method, PairedMethod)
     level = valid_level(conf_level)
     found = read_pair_counts(x, y, n=n, data=data, clusters=clusters, match=match, missing=missing)
     b, c, size = found.b, found.c, found.n
@@ -136,23 +155,26 @@ def paired_difference_ci(
     details: dict[str, Any] = {"b": b, "c": c, "n_discordant": b + c}
     if found.pairs is not None:
         details["n_missing"] = found.pairs.n_missing
-    notes = found.notes + found.independence("`ts.paired_bootstrap(x, y, clusters)`")
+    chosen = asked or ("obuchowski" if found.clustered else "tango")
+    if chosen in ("obuchowski", "durkalski"):
+        return _by_cluster(found, chosen, level)
+    notes = found.notes + found.independence(_CLUSTERED)
     statistic = p_value = None
     ends: tuple[float, float] | None
-    if method == "tango":
+    if chosen == "tango":
         ends = tango_interval(b, c, size, level)
         statistic = tango_score(b, c, size, 0.0)
         p_value = 2 * float(ndtr(-abs(statistic)))
-    elif method == "newcombe":
+    elif chosen == "newcombe":
         both, neither = _concordant(found, size)
         ends = newcombe_paired(both, b, c, neither, level)
         details["phi"] = paired_correlation(both, b, c, neither)
     else:
-        ends = _ADJUSTED[method](b, c, size, level)
+        ends = _ADJUSTED[chosen](b, c, size, level)
         details["interval_raw"] = list(ends)
-    if method == "wald":
+    if chosen == "wald":
         details["std_error"] = paired_error(b, c, size) or None
-    if method == "wald" and details["std_error"] is None:
+    if chosen == "wald" and details["std_error"] is None:
         ends = None
         message = (
             "All pairs have one difference: Wald's standard error is 0 and its interval undefined; "
@@ -171,11 +193,20 @@ def paired_difference_ci(
         conf_low=None if ends is None else max(ends[0], -1.0),
         conf_high=None if ends is None else min(ends[1], 1.0),
         conf_level=level,
-        method=_NAMES[method],
+        method=_NAMES[chosen],
         n=size,
         details=details,
         notes=notes,
     )
+
+
+def _by_cluster(found: PairCounts, method: Clustered, level: float) -> Test:
+    """The interval of `mcnemar` for clusters, with the sign of its test."""
+    test = clustered_mcnemar(found, method, "two-sided", level)
+    z = None if test.statistic is None else math.copysign(math.sqrt(test.statistic), test.estimate or 0.0)
+    details = {name: value for name, value in test.details.items() if name != "df"}
+    name = "difference of paired proportions"
+    return replace(test, estimand=name, statistic=z, method=_NAMES[method], details=details)
 
 
 def _concordant(found: PairCounts, n: int) -> tuple[int, int]:

@@ -77,14 +77,7 @@ class Pairs:
         """
         if self.shared is None:
             raise ArgumentError(f"method={method!r} needs `clusters`, one label a pair")
-        if self.shared.crossed:
-            raise DesignError(
-                f"method={method!r} takes one cluster column, and the table has two that cross; choose one "
-                "with `table.with_cluster(...)`"
-            )
-        if self.shared.size < 2:
-            raise DesignError(f"there is {self.shared.size} cluster, and method={method!r} needs two")
-        return self.shared
+        return self.shared.needed_by(method)
 
 
 def read_pairs(
@@ -143,7 +136,7 @@ def read_pairs(
     if notes:
         a, b = a[kept], b[kept]
         shared = None if shared is None else shared.of(kept)
-    return Pairs(a, b, sides, shared, int((~kept).sum()), notes)
+    return Pairs(a, b, sides, shared, len(kept) - len(a), notes)
 
 
 def _of_levels(x: object, y: object, table: ResponseTable, clusters: object, match: Match) -> Pairs:

@@ -1,40 +1,55 @@
-"""Confidence intervals of a proportion, and of a difference of two independent ones."""
+"""Confidence intervals of a proportion, by clusters too."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
-from scipy.special import ndtr
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import chosen_method, valid_choice, valid_level
 from triagestats.binomial_intervals import (
-    agresti_caffo,
     agresti_coull,
     clopper_pearson,
     jeffreys,
-    newcombe_independent,
     wilson_corrected,
     wilson_score,
 )
-from triagestats.columns import column_of, frame_of, shared_rows
-from triagestats.counts import count_of
+from triagestats.clustered_rates import clustered_rate
+from triagestats.columns import Shared, column_of, frame_of, shared_rows
+from triagestats.counts import trials_of
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
 from triagestats.results import Note, Test
-from triagestats.score_intervals import difference_interval, difference_score, normal_quantile
+from triagestats.score_intervals import normal_quantile
 from triagestats.vectors import Missing, drop_missing, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DifferenceMethod", "ProportionMethod", "difference_ci", "proportion_ci"]
+    from numpy.typing import NDArray
 
-ProportionMethod = Literal["wilson", "wilson-corrected", "clopper-pearson", "jeffreys", "agresti-coull"]
-DifferenceMethod = Literal["newcombe", "miettinen-nurminen", "mee", "agresti-caffo"]
+    Array = NDArray[np.float64]
+
+__all__ = ["ProportionMethod", "proportion_ci"]
+
+ProportionMethod = Literal[
+    "wilson",
+    "wilson-corrected",
+    "clopper-pearson",
+    "jeffreys",
+    "agresti-coull",
+    "korn-graubard-plus-two",
+    "auto",
+]
 
 Pair = tuple[float, float]
+
+_CLUSTERED: Final = (
+    'proportion_ci(..., method="korn-graubard-plus-two"), `ts.analyze(...)`, or '
+    "`ts.cluster_bootstrap(x, clusters)`,"
+)
 
 
 def proportion_ci(
@@ -43,7 +58,7 @@ def proportion_ci(
     *,
     data: object = None,
     clusters: object = None,
-    method: ProportionMethod = "wilson",
+    method: ProportionMethod | None = None,
     missing: Missing = "raise",
     conf_level: float = defaults.CONF_LEVEL,
 ) -> Test:
@@ -56,13 +71,15 @@ def proportion_ci(
     data
         A table of any make, or a ResponseTable.
     clusters
-        One label a value, or the name of a column of `data`. The interval takes values as independent; a
-        note says so where they share clusters.
+        One label a value, or the name of a column of `data`.
     method
         `wilson`, the score interval. `wilson-corrected`, the same with Newcombe's continuity correction.
         `clopper-pearson`, which covers at least at its level. `jeffreys`, equal tails of the posterior under
         a Beta(1/2, 1/2) prior, with the lower end 0 at 0 of n and the upper end 1 at n of n.
-        `agresti-coull`, cut at 0 and 1.
+        `agresti-coull`, cut at 0 and 1. These take values as independent; a note says so where they share
+        clusters. `korn-graubard-plus-two`, the interval of Korn and Graubard by cluster after an all-right
+        and an all-wrong one are added, as `analyze` has it for rates; from 5 clusters on. Default (`auto`,
+        or None): `wilson`; `korn-graubard-plus-two` where `clusters` is given.
     missing
         `raise`, or `omit` missing values, with a note.
     conf_level
@@ -74,11 +91,13 @@ def proportion_ci(
         No test is made: `statistic` and `p_value` are None. `details` hold `count`, `nobs`, `std_error`
         (None where it is 0), and `wald_raw`, the ends of Wald's interval, to compare with what others
         report; `interval_unmodified` (Jeffreys) and `interval_raw` (Agresti-Coull before it is cut).
+        By cluster `std_error` is linearised by cluster, `wald_raw` is left out, and `n_clusters` is there.
 
     Raises
     ------
-    ArgumentError, ArgumentTypeError, DataError
-        For counts that are none, more successes than trials, no trial, or values other than 0 and 1.
+    ArgumentError, ArgumentTypeError, DataError, DesignError
+        For counts that are none, more successes than trials, no trial, or values other than 0 and 1; and for
+        clusters that cannot be used.
 
     Notes
     -----
@@ -101,6 +120,9 @@ def proportion_ci(
     Agresti, A. and Coull, B. A. (1998), Approximate is better than "exact" for interval estimation of
     binomial proportions, The American Statistician 52(2):119-126, doi:10.1080/00031305.1998.10480550.
 
+    Korn, E. L. and Graubard, B. I. (1998), Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data, Survey Methodology 24(2):193-201.
+
     Brown, L. D., Cai, T. T. and DasGupta, A. (2001), Interval estimation for a binomial proportion,
     Statistical Science 16(2):101-133, doi:10.1214/ss/1009213286.
 
@@ -114,15 +136,23 @@ def proportion_ci(
     >>> [round(end, 4) for end in (exact.conf_low, exact.conf_high)]
     [0.2368, 0.3863]
     """
-    valid_choice("method", method, ProportionMethod)
+    asked: ProportionMethod | None = chosen_method(method, ProportionMethod)
     level = valid_level(conf_level)
-    x, n, notes, missed = _successes(count, nobs, data, clusters, missing)
-    low, high = formula = _ONE[method](x, n, level)
+    read = _successes(count, nobs, data, clusters, missing)
+    clustered = read.shared is not None and read.shared.asked
+    chosen = asked or ("korn-graubard-plus-two" if clustered else "wilson")
+    if chosen == "korn-graubard-plus-two":
+        return _by_cluster(read, level)
+    x, n, missed = read.x, read.n, read.n_missing
+    notes = read.notes
+    if read.shared is not None:
+        notes = (*notes, *read.shared.taken_as_independent(_CLUSTERED))
+    low, high = formula = _ONE[chosen](x, n, level)
     more = {}
-    if method == "jeffreys":
+    if chosen == "jeffreys":
         more["interval_unmodified"] = list(formula)
         low, high = (0.0 if x == 0 else low), (1.0 if x == n else high)
-    elif method == "agresti-coull":
+    elif chosen == "agresti-coull":
         more["interval_raw"] = list(formula)
         low, high = max(0.0, low), min(1.0, high)
     rate = x / n
@@ -138,7 +168,7 @@ def proportion_ci(
         conf_low=low,
         conf_high=high,
         conf_level=level,
-        method=_NAMES[method],
+        method=_NAMES[chosen],
         n=n,
         details={
             "count": x,
@@ -152,133 +182,25 @@ def proportion_ci(
     )
 
 
-def difference_ci(
-    count1: object,
-    nobs1: object,
-    count2: object,
-    nobs2: object,
-    *,
-    method: DifferenceMethod = "newcombe",
-    conf_level: float = defaults.CONF_LEVEL,
-) -> Test:
-    """Confidence interval of a difference of two independent proportions, `count1 / nobs1 - count2 / nobs2`.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Successes:
+    """How many of how many, the values themselves where they were given, and notes."""
 
-    Parameters
-    ----------
-    count1, nobs1, count2, nobs2
-        How many of how many, in two samples that share no scenarios.
-    method
-        `newcombe`, a hybrid of both Wilson intervals. `miettinen-nurminen` and `mee`, the differences that a
-        score test does not reject, with and without the factor N / (N - 1) of its variance.
-        `agresti-caffo`, Wald's after one success and one failure are added to each sample, cut at -1 and 1.
-    conf_level
-        Level of the interval.
-
-    Returns
-    -------
-    Test
-        For the score methods `statistic` is the score z at 0 and `p_value` two-sided, else None. `details`
-        hold both proportions; `z_pooled` and `z_unpooled` with `p_pooled` and `p_unpooled`, and `std_error`,
-        the unpooled one: None where their error is 0; `wald_raw`, Wald's ends, to compare with what
-        others report; and `interval_raw` (Agresti-Caffo before it is cut).
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        For counts that are none, more successes than trials, or no trial.
-
-    Notes
-    -----
-    The score ends solve z = plus or minus the normal quantile, where z rests on rates that maximise the
-    likelihood by a bracketed search, also at 0 and full counts, where other implementations fail. Samples
-    that answer the same scenarios are paired: use `paired_difference_ci`.
-
-    References
-    ----------
-    Newcombe, R. G. (1998), Interval estimation for the difference between independent proportions:
-    comparison of eleven methods, Statistics in Medicine 17(8):873-890,
-    doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I.
-
-    Miettinen, O. and Nurminen, M. (1985), Comparative analysis of two rates, Statistics in Medicine
-    4(2):213-226, doi:10.1002/sim.4780040211.
-
-    Mee, R. W. (1984), Confidence bounds for the difference between two probabilities, Biometrics
-    40:1175-1176.
-
-    Agresti, A. and Caffo, B. (2000), Simple and effective confidence intervals for proportions and
-    differences of proportions result from adding two successes and two failures, The American
-    Statistician 54(4):280-288, doi:10.1080/00031305.2000.10474560.
-
-    Examples
-    --------
-    >>> import triagestats as ts
-    >>> result = ts.difference_ci(56, 70, 48, 80, method="miettinen-nurminen")
-    >>> [round(value, 4) for value in (result.estimate, result.conf_low, result.conf_high)]
-    [0.2, 0.0528, 0.3382]
-    """
-    valid_choice("method", method, DifferenceMethod)
-    level = valid_level(conf_level)
-    x1, n1 = _of_trials(count1, nobs1, "count1", "nobs1")
-    x2, n2 = _of_trials(count2, nobs2, "count2", "nobs2")
-    p1, p2 = x1 / n1, x2 / n2
-    difference = p1 - p2
-    pooled = (x1 + x2) / (n1 + n2)
-    z_pooled, p_pooled, _ = _z_test(difference, pooled * (1 - pooled) * (1 / n1 + 1 / n2))
-    z_unpooled, p_unpooled, error = _z_test(difference, p1 * (1 - p1) / n1 + p2 * (1 - p2) / n2)
-    half = normal_quantile(level) * (error or 0.0)
-    details: dict[str, Any] = {
-        "proportion1": p1,
-        "proportion2": p2,
-        "std_error": error,
-        "wald_raw": [difference - half, difference + half],
-        "z_pooled": z_pooled,
-        "p_pooled": p_pooled,
-        "z_unpooled": z_unpooled,
-        "p_unpooled": p_unpooled,
-    }
-    statistic = p_value = None
-    if method == "newcombe":
-        low, high = newcombe_independent(x1, n1, x2, n2, level)
-    elif method == "agresti-caffo":
-        low, high = agresti_caffo(x1, n1, x2, n2, level)
-        details["interval_raw"] = [low, high]
-    else:
-        low, high = difference_interval(x1, n1, x2, n2, level, method=method)
-        statistic = difference_score(x1, n1, x2, n2, 0.0, method=method)
-        p_value = 2 * float(ndtr(-abs(statistic)))
-    notes = []
-    if error is None:
-        message = (
-            "Within each sample all values are alike: the standard error and z_unpooled are undefined; "
-            "the interval is not."
-        )
-        notes.append(Note("boundary", message))
-    return Test(
-        estimand="difference of independent proportions",
-        contrast="first - second",
-        estimate=difference,
-        statistic=statistic,
-        p_value=p_value,
-        conf_low=max(low, -1.0),
-        conf_high=min(high, 1.0),
-        conf_level=level,
-        method=_DIFFERENCE_NAMES[method],
-        n=n1 + n2,
-        details=details,
-        notes=tuple(notes),
-    )
+    x: int
+    n: int
+    values: Array | None = None
+    shared: Shared | None = None
+    n_missing: int = 0
+    notes: tuple[Note, ...] = ()
 
 
-def _successes(
-    count: object, nobs: object, data: object, clusters: object, missing: Missing
-) -> tuple[int, int, tuple[Note, ...], int]:
-    """How many of how many, notes, and how many are missing."""
+def _successes(count: object, nobs: object, data: object, clusters: object, missing: Missing) -> _Successes:
     valid_choice("missing", missing, Missing)
     if nobs is not None:
         for value, argument in ((data, "data"), (clusters, "clusters")):
             if value is not None:
                 raise ArgumentError(f"`{argument}` goes with a vector of 0 and 1, not with counts")
-        return *_of_trials(count, nobs, "count", "nobs"), (), 0
+        return _Successes(*trials_of(count, nobs, "count", "nobs"))
     if isinstance(count, int | float | np.number):
         raise ArgumentTypeError(
             "`nobs` is needed: the number of trials of which `count` were successes; or give a vector of 0 "
@@ -295,29 +217,37 @@ def _successes(
             f"`count` holds {wrong[0]:g} where 0 and 1 are expected; for the mean of scores on a scale use "
             "`cluster_bootstrap`"
         )
-    if shared is not None:
-        clustered = "`ts.analyze(...)`, or `ts.cluster_bootstrap(x, clusters)`,"
-        notes = (*notes, *shared.of(kept).taken_as_independent(clustered))
-    return int(known.sum()), len(known), notes, int((~kept).sum())
+    shared = None if shared is None else shared.of(kept)
+    return _Successes(int(known.sum()), len(known), known, shared, int((~kept).sum()), notes)
 
 
-def _of_trials(count: object, nobs: object, argument: str, trials: str) -> tuple[int, int]:
-    """Checked counts of successes and trials."""
-    x, n = count_of(count, argument), count_of(nobs, trials)
-    if n == 0:
-        raise ArgumentError(f"`{trials}` must be at least 1; got 0: without a trial there is no proportion")
-    if x > n:
-        raise ArgumentError(f"`{argument}` must not exceed `{trials}`; got {x:,} of {n:,}")
-    return x, n
-
-
-def _z_test(difference: float, variance: float) -> tuple[float | None, float | None, float | None]:
-    """z, its two-sided p-value and its error; None where the variance is 0."""
-    if variance == 0:
-        return None, None, None
-    error = math.sqrt(variance)
-    z = difference / error
-    return z, 2 * float(ndtr(-abs(z))), error
+def _by_cluster(read: _Successes, level: float) -> Test:
+    """The interval of `analyze` for a rate."""
+    if read.values is None or read.shared is None:
+        raise ArgumentError(
+            "method='korn-graubard-plus-two' needs a vector of 0 and 1 as `count`, with `clusters`"
+        )
+    shared = read.shared.needed_by("korn-graubard-plus-two")
+    found = clustered_rate(read.values, shared.codes, level)
+    return Test(
+        estimand="proportion",
+        estimate=found.rate,
+        statistic=None,
+        p_value=None,
+        conf_low=found.low,
+        conf_high=found.high,
+        conf_level=None if found.low is None else level,
+        method=_NAMES["korn-graubard-plus-two"],
+        n=read.n,
+        details={
+            "count": read.x,
+            "nobs": read.n,
+            "std_error": found.std_error,
+            "n_clusters": found.n_clusters,
+            "n_missing": read.n_missing,
+        },
+        notes=(*read.notes, *found.notes),
+    )
 
 
 _ONE: dict[ProportionMethod, Callable[[int, int, float], Pair]] = {
@@ -333,10 +263,5 @@ _NAMES: dict[ProportionMethod, str] = {
     "clopper-pearson": "Clopper-Pearson exact interval",
     "jeffreys": "Jeffreys interval, ends modified at 0 and 1",
     "agresti-coull": "Agresti-Coull interval",
-}
-_DIFFERENCE_NAMES: dict[DifferenceMethod, str] = {
-    "newcombe": "Newcombe hybrid score interval",
-    "miettinen-nurminen": "Miettinen-Nurminen score interval, variance factor N / (N - 1)",
-    "mee": "Mee score interval",
-    "agresti-caffo": "Agresti-Caffo interval",
+    "korn-graubard-plus-two": "Korn-Graubard plus two interval by cluster",
 }

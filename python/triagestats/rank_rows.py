@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from triagestats.defaults import FEW_CLUSTERS, FEWEST_CLUSTERS, too_few
-from triagestats.rank_sets import Ranking
+from triagestats.marginals import Scarce
+from triagestats.rank_sets import Contest, Ranking
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Whole = NDArray[np.int64]
 
 __all__ = ["difference_rows", "doubt_of", "rank_rows"]
 
 _WORDS: Final = {1: "better", -1: "worse", 0: "undecided"}
 
 
-def doubt_of(ranking: Ranking, n_clusters: int, conf_level: float) -> dict[str, Any]:
+def doubt_of(ranking: Ranking, behind: Scarce, conf_level: float) -> dict[str, Any]:
     """Status and reason of what is read from all models at once."""
+    n_clusters = behind.n_clusters
     if n_clusters < FEWEST_CLUSTERS:
         reason = (
             f"{n_clusters} clusters: too few to say how ranks would come out among others "
             f"({FEWEST_CLUSTERS} are needed)"
         )
-        return {"status": "few_clusters", "reason": reason}
+        return {"status": "few_clusters", "reason": behind.of(reason)}
     if ranking.withheld:
         return {"status": "undefined", "reason": "no replicate has a value of all models"}
     doubts = []
     if n_clusters < FEW_CLUSTERS:
-        doubts.append(f"{n_clusters} clusters: fewer than {FEW_CLUSTERS} may cover less than they say")
+        said = f"{n_clusters} clusters: fewer than {FEW_CLUSTERS} may cover less than they say"
+        doubts.append(str(behind.of(said)))
     if doubt := too_few(ranking.n_drawn, conf_level):
         doubts.append(doubt)
     return {"status": "warning" if doubts else "ok", "reason": "; ".join(doubts) or None}
@@ -78,20 +86,29 @@ def difference_rows(
     metric: str,
     doubt: Mapping[str, Any],
     *,
-    higher_is_better: bool,
+    contest: Contest,
+    n_rows: Whole,
     conf_level: float,
 ) -> list[dict[str, Any]]:
-    """One row a pair: first minus second, with simultaneous interval, adjusted p-value and verdict."""
+    """One row a pair: first minus second, with simultaneous interval, adjusted p-value and verdict.
+
+    `n_rows` are the answers behind each model, in the order of `models`; a pair shows the fewer.
+    """
     pairs = ranking.pairs
-    sign = 1 if higher_is_better else -1
+    sign = 1 if contest.higher_is_better else -1
+    fewer = np.minimum(n_rows[pairs.first], n_rows[pairs.second])
+    carries = contest.contributes
+    n_clusters = (carries[:, pairs.first] | carries[:, pairs.second]).sum(axis=0)
     rows = []
     for p in range(len(pairs.first)):
         difference, error = float(pairs.difference[p]), float(pairs.std_error[p])
         row: dict[str, Any] = {
             "estimand": "difference",
             "contrast": f"{models[pairs.first[p]]} - {models[pairs.second[p]]}",
-            "metric": metric,
+            "metric": contest.metric or metric,
             "estimate": difference,
+            "n_rows": int(fewer[p]),
+            "n_clusters": int(n_clusters[p]),
             "verdict": _WORDS[sign * int(pairs.order[p])],
             "method": "none" if ranking.withheld else "max-T over all pairs, simultaneous",
             "conf_level": conf_level,

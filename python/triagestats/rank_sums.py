@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import chosen_method, valid_choice, valid_level
 from triagestats.errors import ArgumentError
 from triagestats.estimands import Difference
 from triagestats.midranks import NO_CORRECTION, RankLaw, cube_sum, midranks, normal_tail, sum_law
@@ -22,8 +22,6 @@ __all__ = ["mann_whitney"]
 
 Method = Literal["auto", "exact", "normal", "cluster-permutation"]
 TwoSided = Literal["distance", "doubled"]
-
-_CLUSTERED: Final = "permutation_test(values, groups=..., clusters=...)"
 
 
 def mann_whitney(
@@ -62,9 +60,10 @@ def mann_whitney(
     clusters
         One label a value; of two vectors first those of `x`, then those of `y`.
     method
-        `exact` by convolution; `normal` with the variance that ties leave; `auto`: exact where the
-        convolution takes at most 5e7 steps, as for 60 and 60 values, normal beyond; `cluster-permutation`,
-        the default where `clusters` are given: clusters are permuted between the groups.
+        `exact` by convolution; `normal` with the variance that ties leave; `cluster-permutation`: clusters,
+        each of them wholly in one group, are permuted between the groups. Default (`auto`, or None):
+        `cluster-permutation` where `clusters` are given, else exact where the convolution takes at most 5e7
+        steps, as for 60 and 60 values, and normal beyond.
     two_sided
         Of an exact p: `distance`, `P(|U* - mu| >= |U - mu|)`, or `doubled`, twice the smaller tail.
         They differ where ties and unequal groups make the law skew.
@@ -126,12 +125,11 @@ def mann_whitney(
     """
     valid_choice("alternative", alternative, Alternative)
     valid_choice("two_sided", two_sided, TwoSided)
-    if method is not None:
-        valid_choice("method", method, Method)
+    chosen = chosen_method(method, Method)
     level = valid_level(conf_level)
     both = read_groups(x, y, groups=groups, data=data, clusters=clusters, missing=missing)
     asked = both.shared is not None and both.shared.asked
-    way = method or ("cluster-permutation" if asked else "auto")
+    way: Method = chosen or ("cluster-permutation" if asked else "auto")
     if correction and way in ("exact", "cluster-permutation"):
         raise ArgumentError(f"`correction` goes with method='normal'; got method={way!r}")
     ranks = midranks(both.values)
@@ -184,8 +182,7 @@ def mann_whitney(
                 z, p_value = normal_tail(distance, deviation, alternative, correction=correction)
                 if correction:
                     details["z_corrected"] = z
-        if both.shared is not None:
-            notes += both.shared.taken_as_independent(_CLUSTERED)
+        notes += both.independence()
     if tied:
         message = "All values tie, so that ranks have no variance and z is undefined" + (
             "." if p_value is None else "; every arrangement gives the same U, so p = 1."
@@ -231,11 +228,12 @@ def _by_cluster(
     """Permutation of clusters between the groups, of the difference of mean ranks."""
     if both.shared is None:
         raise ArgumentError("method='cluster-permutation' needs `clusters`, one label a value")
+    shared = both.shared.needed_by("cluster-permutation")
     level, reference = both.names
     found: Any = permutation_test(
         ranks,
         groups=np.where(both.in_level, level, reference),
-        clusters=both.cluster_labels or both.shared.codes,
+        clusters=both.cluster_labels or shared.codes,
         statistic=Difference(level, reference),
         alternative=alternative,
         n_resamples=n_resamples,

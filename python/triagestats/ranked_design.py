@@ -18,6 +18,7 @@ from triagestats.labels import listed
 from triagestats.matching import keys_of
 from triagestats.results import Note
 from triagestats.standings import Leaderboard
+from triagestats.triage.text import counted, in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,7 +138,7 @@ def ranking_of(
     everyone = np.concatenate([order, others])
     linear = isinstance(means.estimand, Mean)
     lost = [design.models[place] for place in np.flatnonzero(ranked & ~able)]
-    undefined = Note("unranked", f"The metric is undefined for {listed(lost)}: not ranked.", "caution")
+    undefined = Note("unranked", f"The metric is undefined for {in_words(lost)}: not ranked.", "caution")
     return Leaderboard(
         metric=means.estimand.name if estimand is not None else "rate" if design.is_rate else "mean",
         models=tuple(design.models[place] for place in order),
@@ -259,10 +260,11 @@ def _notes(
         )
         notes.append(Note("own_scenarios", message, "caution"))
     if lost:
-        message = f"{lost:,} scenarios are not scored for all ranked models, and are left out."
+        verb = "is" if lost == 1 else "are"
+        message = f"{counted(lost, 'scenario')} {verb} not scored for all ranked models, and left out."
         notes.append(Note("shared", message, "caution"))
     if dropped:
-        names = listed([", ".join(design.levels[code].label for code in columns) for columns in dropped])
+        names = in_words([", ".join(design.levels[code].label for code in columns) for columns in dropped])
         message = f"Conditions at which no scenario is scored for all ranked models are left out: {names}."
         notes.append(Note("condition_dropped", message, "caution"))
     return tuple(notes)

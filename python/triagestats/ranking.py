@@ -10,7 +10,7 @@ import polars as pl
 
 from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
-from triagestats.beside import Extra, Shares
+from triagestats.beside import Extra, Shares, refuse_known
 from triagestats.counts import whole_counts
 from triagestats.design import design_of
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError, DesignError
@@ -46,9 +46,10 @@ def leaderboard(
     """Models in order, with intervals, rank sets, chances of being best, and verdicts on all pairs.
 
     Everything is read from one joint set of cluster bootstrap replicates. With d the difference of two
-    models, d* its replicates and se its cluster jackknife error, c is the `conf_level` quantile of
+    models, d* its replicates, se its cluster jackknife error and G the number of clusters,
 
-        max over all pairs |d* - d| / se,
+        q = the `conf_level` quantile of max over all pairs |d* - d| / se
+        c = t[G - 1]^-1(Phi(q sqrt(G / (G - 1)))),
 
     one model is better than another where `d +- c se` excludes 0, and the rank set of a model is
 
@@ -99,6 +100,10 @@ def leaderboard(
     differences say the same as the sets. The quantiles of drawn ranks (`rank_low`, `rank_high`) are what
     leaderboards often print: they can cover too little where models are nearly tied.
 
+    c is q as a value of t: replicates of few clusters vary too little, and errors are estimated. With six
+    tied models and 8 to 30 clusters the sets from q held all ranks in .90 of simulated samples at nominal
+    .95, those from c in .95 and more. P-values are mapped in the same way.
+
     Models that tie share the better rank (1, 1, 3). In P(best) the models that tie for the first place of a
     replicate share it. The error of a difference is fixed, not computed anew in each replicate. Where all
     clusters show the same difference there is no error: of a mean the sign test of the G clusters decides,
@@ -120,7 +125,7 @@ def leaderboard(
     >>> import triagestats as ts
     >>> board = ts.leaderboard(ts.demo_table(), n_resamples=999)
     >>> board.standings.select("model", "rank", "set_low", "set_high").row(0)
-    ('model_b', 1, 1, 3)
+    ('model_b', 1, 1, 4)
     >>> board.glance().select("n_models", "n_scenarios", "n_pairs").row(0)
     (5, 17, 10)
     """
@@ -151,7 +156,7 @@ def leaderboard(
         match=match,
         unranked=unranked,
         higher_is_better=responses.higher_is_better if higher_is_better is None else higher_is_better,
-        extras=_extras(counts),
+        extras=_extras(counts, responses),
         shares=_flags(responses, flag_names(flags)),
         **asked,
     )
@@ -176,7 +181,7 @@ def _flags(table: ResponseTable, names: tuple[str, ...]) -> Shares | None:
     return flag_shares(columns, models, model, scenario, group)
 
 
-def _extras(counts: object) -> tuple[Extra, ...]:
+def _extras(counts: object, table: ResponseTable) -> tuple[Extra, ...]:
     """Rows of models that are known by counts alone."""
     if counts is None:
         return ()
@@ -185,6 +190,9 @@ def _extras(counts: object) -> tuple[Extra, ...]:
     if labels.null_count() or labels.is_duplicated().any():
         raise DataError("`counts` must have one row a model, each with its name")
     names = labels.to_list()
+    models = table.frame["model"].unique().to_list() if "model" in table.frame.columns else []
+    fix = "leave them out of `counts`, or give the counts another name, such as 'gpt (published)'"
+    refuse_known(names, models, "which has rows in the table", fix)
     successes, n = (
         whole_counts(numbers_of(column_named(frame, name, "counts"), "counts", dimensions=(1,)), "counts")
         for name in ("successes", "n")

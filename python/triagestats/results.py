@@ -20,6 +20,8 @@ Alternative = Literal["two-sided", "greater", "less"]
 Hypothesis = Alternative | Literal["equivalence"]
 
 _KINDS: Final = {"text": pl.String, "number": pl.Float64, "count": pl.Int64}
+_SIGNS: Final = (" - ", " / ", " = ", ": ", ", ")
+"""Signs of a comparison in words."""
 TIDY_SCHEMA: Final = pl.Schema({column.name: _KINDS[column.kind] for column in GLOSSARY})
 
 
@@ -165,8 +167,17 @@ class Test:
             "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
         }
 
+    def _named(self) -> str:
+        """What the estimate is: a comparison speaks for itself; of one vector, or for a share, in words."""
+        if self.contrast is None or self.estimand is None:
+            return str(self.contrast or self.estimand)
+        compared = any(sign in self.contrast for sign in _SIGNS) and not self.estimand.startswith("share")
+        if compared or self.contrast.startswith(self.estimand):
+            return self.contrast
+        return f"{self.estimand} of {self.contrast}"
+
     def __repr__(self) -> str:
-        numbers = [] if self.estimate is None else [f"{self.contrast or self.estimand} = {self.estimate:.4g}"]
+        numbers = [] if self.estimate is None else [f"{self._named()} = {self.estimate:.4g}"]
         if self.conf_low is not None and self.conf_high is not None and self.conf_level is not None:
             numbers.append(f"{self.conf_level:.4g} interval {self.conf_low:.4g} to {self.conf_high:.4g}")
         if self.statistic is not None and self.statistic != self.estimate:

@@ -22,6 +22,7 @@ __all__ = [
     "Collapsed",
     "Crossed",
     "Draws",
+    "Flips",
     "Integers",
     "Multiplicities",
     "Nested",
@@ -181,6 +182,20 @@ class Bayesian(Draws):
 
     def totals(self, number: int, seed: int, *, first: int, n_threads: int) -> Array:
         return _native.bayesian_totals(self.values, number, seed, first=first, n_threads=n_threads)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flips(Draws):
+    """A random sign for each cluster; totals of shape (G, K)."""
+
+    values: Array
+
+    @property
+    def width(self) -> int:
+        return int(self.values.shape[1])
+
+    def totals(self, number: int, seed: int, *, first: int, n_threads: int) -> Array:
+        return _native.sign_flip_totals(self.values, number, seed, first=first, n_threads=n_threads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

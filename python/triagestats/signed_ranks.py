@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import chosen_method, valid_choice, valid_level
 from triagestats.differences import Differences, all_zero, read_differences
 from triagestats.errors import ArgumentError
 from triagestats.midranks import (
+    MOST_ASKED,
     MOST_SIGNS,
     NO_CORRECTION,
-    RankLaw,
     SignedRanks,
     normal_tail,
-    sign_law,
     untied_signs,
 )
 from triagestats.results import Alternative, Note, Test
 from triagestats.schema import Match
-from triagestats.sign_flips import flip_interval, flip_test
+from triagestats.sign_flips import FLIP_DETAILS, flip_location, flip_test
+from triagestats.sign_sums import sign_p_value
 from triagestats.vectors import Missing
 from triagestats.walsh import Location, pseudo_median
 
@@ -87,9 +87,10 @@ def wilcoxon_signed_rank(
         `pratt`: zeros are ranked with the others, then left out. `wilcox`: left out before ranking.
         `zsplit`: ranked, and half of their ranks goes to each sign.
     method
-        `exact` by convolution; `normal` with the variance that ties and zeros leave; `auto`: exact up to 300
-        differences that are not zero and 2e7 steps, normal beyond; `cluster-sign-flip`, the default where
-        `clusters` are given: exact by enumeration or convolution where it can be, else drawn.
+        `exact` by convolution, up to 1,000 differences that are not zero; `normal` with the variance that
+        ties and zeros leave; `cluster-sign-flip`: exact by enumeration or convolution where it can be, else
+        drawn. Default (`auto`, or None): `cluster-sign-flip` where `clusters` are given, else exact up to 300
+        differences that are not zero, and normal beyond.
     correction
         Continuity correction of 1/2; for the normal approximation only.
     alternative
@@ -133,7 +134,8 @@ def wilcoxon_signed_rank(
     dropped, whatever the zero method.
 
     For clusters the interval holds the shifts that the sign flips do not reject. Else it is that of
-    `hodges_lehmann`.
+    `hodges_lehmann`, whose ends are those for values without ties; where values tie, the test can turn an
+    average earlier or later, and a note says where the two differ about 0.
 
     References
     ----------
@@ -159,11 +161,10 @@ def wilcoxon_signed_rank(
     """
     valid_choice("zero_method", zero_method, ZeroMethod)
     valid_choice("alternative", alternative, Alternative)
-    if method is not None:
-        valid_choice("method", method, Method)
+    asked = chosen_method(method, Method)
     level = None if conf_level is None else valid_level(conf_level)
     read = read_differences(x, y, data=data, clusters=clusters, match=match, missing=missing)
-    way = method or ("cluster-sign-flip" if read.pairs.clustered else "auto")
+    way: Method = asked or ("cluster-sign-flip" if read.pairs.clustered else "auto")
     if correction and way in ("exact", "cluster-sign-flip"):
         raise ArgumentError(f"`correction` goes with method='normal'; got method={way!r}")
     ranked = read.ranked
@@ -181,23 +182,24 @@ def wilcoxon_signed_rank(
             n_resamples=n_resamples,
             seed=seed,
         )
-    law = sums.law() if way == "exact" or (way == "auto" and len(ranked.ranks) <= MOST_SIGNS) else None
-    if way == "exact" and law is None:
+    exact = way == "exact" or (way == "auto" and len(ranked.ranks) <= MOST_SIGNS)
+    by_law = sums.p_value(alternative, asked=way == "exact") if exact else None
+    if way == "exact" and by_law is None:
         raise ArgumentError(
             f"`method` 'exact' would take too long for {len(ranked.ranks):,} differences that are not zero"
             + (f" and {ranked.n_zero:,} that are" if ranked.n_zero else "")
-            + "; use method='normal'"
+            + f": it goes up to {MOST_ASKED:,}; use method='normal'"
         )
-    normal = law is None
     location = None
     if level is not None:
-        location = pseudo_median(ranked.values, level, exact=False if normal else None, correction=correction)
+        exact_ends = False if by_law is None else True if way == "exact" else None
+        location = pseudo_median(ranked.values, level, exact=exact_ends, correction=correction)
         details |= {"hodges_lehmann": location.estimate, "interval": location.how}
-    p_value: float | None = 1.0
+    p_value = 1.0
     if len(ranked.ranks) == 0:
         name += ", exact"
-    elif law is not None:
-        p_value = law.p_value(sums.moving, alternative)
+    elif by_law is not None:
+        p_value = by_law
         name += ", exact by convolution"
     else:
         z, p_value = normal_tail(sums.distance, sums.deviation, alternative, correction=correction)
@@ -216,7 +218,8 @@ def wilcoxon_signed_rank(
         details=details,
         notes=(
             *_about_zeros(ranked, zero_method),
-            *((NO_CORRECTION,) if correction and law is not None else ()),
+            *((NO_CORRECTION,) if correction and by_law is not None else ()),
+            *(_about_interval(location, p_value, level) if alternative == "two-sided" else ()),
             *read.pairs.independence("wilcoxon_signed_rank(..., method='cluster-sign-flip')"),
         ),
     )
@@ -265,9 +268,12 @@ class _Sums:
         """T+."""
         return self.moving + self.split
 
-    def law(self) -> RankLaw | None:
-        """Exact law of the ranks with a positive sign."""
-        return untied_signs(len(self.ranks)) if self.untied else sign_law(self.ranks)
+    def p_value(self, alternative: Alternative, *, asked: bool) -> float | None:
+        """Of the ranks with a positive sign, exact; None where that would take too long."""
+        if self.untied and len(self.ranks) <= MOST_SIGNS:
+            law = untied_signs(len(self.ranks))
+            return None if law is None else law.p_value(self.moving, alternative)
+        return sign_p_value(self.ranks, self.moving, alternative, asked=asked)
 
     def signed(self) -> Array:
         """Signed ranks by difference, shape (n,); 0 for zeros."""
@@ -316,13 +322,10 @@ def _by_cluster(
     spread = float(by_cluster @ by_cluster)
     location = None
     if level is not None:
-        center = pseudo_median(ranked.values, level, exact=False, correction=False).estimate
-        low, high, notes = (
-            flip_interval(ranked.values, shared.codes, center, level) if some else (None, None, ())
-        )
-        location = Location(center, low, high, None, notes)
-        details |= {"hodges_lehmann": center, "interval": "sign flips by cluster"}
-    extra = ("way", "smallest_p_value", "n_clusters", "n_moving", "n_resamples", "seed")
+        location = Location(0.0, None, None, None)
+        if some:
+            location = flip_location(ranked.values, shared.codes, level)
+        details |= {"hodges_lehmann": location.estimate, "interval": "sign flips by cluster"}
     return _signed_test(
         read,
         location,
@@ -333,7 +336,7 @@ def _by_cluster(
         name=f"{name}, {found.method}",
         details=details
         | {"z": float(by_cluster.sum()) / math.sqrt(spread) if spread else None}
-        | {key: found.details[key] for key in extra},
+        | {key: found.details[key] for key in FLIP_DETAILS},
         notes=(*_about_zeros(ranked, None), *(found.notes if some else ())),
     )
 
@@ -346,6 +349,20 @@ def _about_zeros(ranked: SignedRanks, zero_method: ZeroMethod | None) -> tuple[N
         return (all_zero(),)
     message = f"{zeros:,} of {n:,} differences are zero"
     return (Note("zeros", message + (f"; {_OF_ZEROS[zero_method]}." if zero_method else ".")),)
+
+
+def _about_interval(location: Location | None, p_value: float, level: float | None) -> tuple[Note, ...]:
+    """Where ties or zeros let the test and the interval of its pseudo-median differ."""
+    if location is None or level is None or location.low is None or location.high is None:
+        return ()
+    if location.conf_level(level) != level or (p_value < 1 - level) != (location.low <= 0 <= location.high):
+        return ()
+    side, holds = ("below", "holds") if p_value < 1 - level else ("not below", "leaves out")
+    message = (
+        f"p = {p_value:.3g} is {side} {1 - level:.3g}, and the interval {holds} 0: its ends are those for "
+        "values without ties, and belong to it."
+    )
+    return (Note("interval", message),)
 
 
 def _signed_test(
@@ -370,7 +387,7 @@ def _signed_test(
         }
     return Test(
         **located,
-        estimand="pseudo_median",
+        estimand="pseudo-median",
         contrast=read.contrast,
         statistic=statistic,
         p_value=p_value,

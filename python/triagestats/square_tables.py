@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from triagestats.arguments import valid_choice
+from triagestats import defaults
+from triagestats.arguments import chosen_method
 from triagestats.association import chi_square_tail
-from triagestats.crosstab import Crosstab, read_square
+from triagestats.crosstab import Crosstab
+from triagestats.label_pairs import read_square
+from triagestats.resample import valid_resamples, valid_seed
 from triagestats.results import Note, Test
+from triagestats.side_flips import CLUSTERED, SideFlips, side_flips
 from triagestats.vectors import Missing
 
 if TYPE_CHECKING:
@@ -20,10 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["bowker", "stuart_maxwell"]
 
-Margins = Literal["stuart-maxwell", "bhapkar"]
+Symmetry = Literal["chi-square", "cluster-sign-flip", "auto"]
+Margins = Literal["stuart-maxwell", "bhapkar", "cluster-sign-flip", "auto"]
 
-CLUSTERED: Final = "permutation_test(x == label, y == label, clusters=...), for each label,"
-"""The test of pairs of labels that respects clusters."""
 ALL_ONE_WAY: Final = 1e-12
 """Share of the variance that may be left by rounding where none is."""
 
@@ -36,6 +39,9 @@ def bowker(
     data: object = None,
     clusters: object = None,
     missing: Missing = "raise",
+    method: Symmetry | None = None,
+    n_resamples: int = defaults.N_RESAMPLES,
+    seed: int = defaults.SEED,
 ) -> Test:
     """Bowker's test of symmetry of a square table of pairs.
 
@@ -51,21 +57,27 @@ def bowker(
     x, y
         `x` alone: a square table of counts, or a ResponseTable. Both: labels of one length, or names of
         columns of `data`; or, where `data` is a ResponseTable, condition levels (none needed where there are
-        two), whose responses to the same key are paired.
+        two), whose responses to the same key are paired, also a judged one with one that nobody judged.
     categories
         The scale of the labels. Default: that of the ResponseTable, else the labels that occur.
     data
         A table of any make, or a ResponseTable.
     clusters
-        One label a pair, or a column of `data`. The test takes pairs as independent; where they share
-        clusters, a note says so.
+        One label a pair, or a column of `data`.
     missing
         `raise`, or `omit` the pairs that lack a label.
+    method
+        `chi-square`, which takes pairs as independent; where they share clusters, a note says so.
+        `cluster-sign-flip`: the law of X2 when x and y are exchanged for all pairs of a cluster, or not.
+        Default (`auto`, or None): `cluster-sign-flip` where pairs share `clusters`, else `chi-square`.
+    n_resamples, seed
+        For `cluster-sign-flip`: all flips are taken where they are at most R, else R are drawn.
 
     Returns
     -------
     Test
-        `details`: `df`, `n_discordant`, `table`, `categories`. There is no estimate.
+        `details`: `df`, `n_discordant`, `table`, `categories`; for `cluster-sign-flip` also `way`,
+        `n_clusters`, `n_resamples`, `seed`. There is no estimate.
 
     Raises
     ------
@@ -82,6 +94,9 @@ def bowker(
     gives NaN. Where no pair differs, p is 1, as no other table is possible given the differing pairs, and
     the statistic is undefined. The chi-square law is for many differing pairs.
 
+    An exchange of the sides of a cluster leaves n_ij + n_ji as it is and turns the sign of n_ij - n_ji. The
+    flips test that the sides of a cluster are exchangeable, however its pairs depend on each other.
+
     References
     ----------
     Bowker, A. H. (1948), A test for symmetry in contingency tables, Journal of the American Statistical
@@ -96,25 +111,39 @@ def bowker(
     >>> ts.bowker(["A", "B", "B", "C"], ["B", "A", "B", "A"]).details["df"]
     2
     """
+    chosen = chosen_method(method, Symmetry)
+    resamples, seed = valid_resamples(n_resamples), valid_seed(seed)
     table = read_square(x, y, categories=categories, data=data, clusters=clusters, missing=missing)
     counts = table.counts.astype(np.float64)
     above = np.triu_indices(len(counts), 1)
-    sums, differences = (counts + counts.T)[above], (counts - counts.T)[above]
+    sums = (counts + counts.T)[above]
     used = sums > 0
     df = int(used.sum())
-    statistic = float((differences[used] ** 2 / sums[used]).sum()) if df else None
-    return _test(table, "Bowker's test of symmetry", statistic, df, {})
+
+    def evaluate(totals: Array) -> Array:
+        tables = totals.reshape(*totals.shape[:-1], *counts.shape)
+        differences = (tables - np.swapaxes(tables, -1, -2))[..., above[0], above[1]]
+        found: Array = (differences[..., used] ** 2 / sums[used]).sum(axis=-1)
+        return found
+
+    statistic = float(evaluate(counts.ravel())) if df else None
+    flips = None
+    if chosen == "cluster-sign-flip" or (chosen is None and table.clustered):
+        flips = side_flips(table, evaluate, resamples, seed)
+    return _test(table, "Bowker's test of symmetry", statistic, df, {}, flips=flips)
 
 
 def stuart_maxwell(
     x: object,
     y: object = None,
     *,
-    method: Margins = "stuart-maxwell",
+    method: Margins | None = None,
     categories: object = None,
     data: object = None,
     clusters: object = None,
     missing: Missing = "raise",
+    n_resamples: int = defaults.N_RESAMPLES,
+    seed: int = defaults.SEED,
 ) -> Test:
     """Stuart and Maxwell's test of equal margins of a square table of pairs.
 
@@ -127,16 +156,20 @@ def stuart_maxwell(
 
     Parameters
     ----------
-    x, y, categories, data, clusters, missing
+    x, y, categories, data, clusters, missing, n_resamples, seed
         As in `bowker`.
     method
-        `stuart-maxwell`, or `bhapkar`, a little more powerful. The other one is in `details`.
+        `stuart-maxwell`, or `bhapkar`, a little more powerful: the other one is in `details`. Both take pairs
+        as independent. `cluster-sign-flip`: the law of X2 when x and y are exchanged for all pairs of a
+        cluster, or not, which is that of Bhapkar's statistic too. Default (`auto`, or None):
+        `cluster-sign-flip` where pairs share `clusters`, else `stuart-maxwell`.
 
     Returns
     -------
     Test
         `details`: `df`, `stuart_maxwell`, `stuart_maxwell_p_value`, `bhapkar`, `bhapkar_p_value`,
-        `differences` (d), `n_discordant`, `table`, `categories`. There is no estimate.
+        `differences` (d), `n_discordant`, `table`, `categories`; for `cluster-sign-flip` those of `bowker`,
+        and no p-values of the chi-square law. There is no estimate.
 
     Raises
     ------
@@ -171,7 +204,8 @@ def stuart_maxwell(
     >>> round(result.details["bhapkar"], 4)
     15.4233
     """
-    valid_choice("method", method, Margins)
+    chosen = chosen_method(method, Margins)
+    resamples, seed = valid_resamples(n_resamples), valid_seed(seed)
     table = read_square(x, y, categories=categories, data=data, clusters=clusters, missing=missing)
     counts = table.counts.astype(np.float64)
     d = counts.sum(axis=1) - counts.sum(axis=0)
@@ -189,7 +223,8 @@ def stuart_maxwell(
             "the rank of the covariance."
         )
         notes.append(Note("singular", message))
-    statistic = sum(_quadratic(counts, d, members) for members in sets) if df else None
+    inverse = _inverse(counts, sets)
+    statistic = float(d @ inverse @ d) if df else None
     bhapkar = None
     if statistic is not None and (left := 1 - statistic / table.n) > ALL_ONE_WAY:
         bhapkar = statistic / left
@@ -200,7 +235,21 @@ def stuart_maxwell(
         "bhapkar_p_value": None if bhapkar is None else chi_square_tail(bhapkar, df),
         "differences": [int(value) for value in d],
     }
-    if method == "stuart-maxwell":
+    if chosen == "cluster-sign-flip" or (chosen is None and table.clustered):
+
+        def evaluate(totals: Array) -> Array:
+            tables = totals.reshape(*totals.shape[:-1], *counts.shape)
+            margins = tables.sum(axis=-1) - tables.sum(axis=-2)
+            found: Array = ((margins @ inverse) * margins).sum(axis=-1)
+            return found
+
+        for key in ("stuart_maxwell_p_value", "bhapkar_p_value"):
+            del details[key]
+        flips = side_flips(table, evaluate, resamples, seed)
+        return _test(
+            table, "Stuart-Maxwell test of equal margins", statistic, df, details, notes, flips=flips
+        )
+    if chosen != "bhapkar":
         return _test(table, "Stuart-Maxwell test of equal margins", statistic, df, details, notes)
     if statistic is not None and bhapkar is None:
         message = (
@@ -219,15 +268,16 @@ def _linked(counts: Array) -> list[Codes]:
     return [np.flatnonzero(of == place) for place in range(number)]
 
 
-def _quadratic(counts: Array, d: Array, members: Codes) -> float:
-    """The form d' S^- d of one set, in which S has full rank but for one category."""
-    if len(members) == 1:
-        return 0.0
-    part = (counts + counts.T)[np.ix_(members, members)]
-    np.fill_diagonal(part, 0.0)
-    covariance = (np.diag(part.sum(axis=1)) - part)[:-1, :-1]
-    kept = d[members][:-1]
-    return float(kept @ np.linalg.solve(covariance, kept))
+def _inverse(counts: Array, sets: list[Codes]) -> Array:
+    """A generalised inverse of S: in each set S has full rank but for one category, which is left out."""
+    inverse = np.zeros(counts.shape)
+    for members in sets:
+        if len(members) > 1:
+            part = (counts + counts.T)[np.ix_(members, members)]
+            np.fill_diagonal(part, 0.0)
+            covariance = (np.diag(part.sum(axis=1)) - part)[:-1, :-1]
+            inverse[np.ix_(members[:-1], members[:-1])] = np.linalg.inv(covariance)
+    return inverse
 
 
 def _test(
@@ -237,11 +287,16 @@ def _test(
     df: int,
     details: dict[str, Any],
     notes: list[Note] | None = None,
+    *,
+    flips: SideFlips | None = None,
 ) -> Test:
     """The result; without a differing pair p is 1."""
     n_discordant = table.n - int(np.trace(table.counts))
     found = [*table.notes, *(notes or [])]
     p_value = None if statistic is None else chi_square_tail(statistic, df)
+    if flips is not None:
+        p_value, name = flips.p_value, f"{name}, sign flips by cluster, {flips.how}"
+        found += flips.notes if n_discordant else ()
     if not n_discordant:
         message = "No pair differs, so that the statistic is 0/0; p is 1, as no other table is possible."
         found.append(Note("undefined", message, "caution"))
@@ -259,6 +314,7 @@ def _test(
             "table": table.counts.tolist(),
             "categories": list(table.rows),
             "n_missing": table.n_missing,
+            **({} if flips is None else flips.details),
         },
-        notes=(*found, *table.independence(CLUSTERED)),
+        notes=(*found, *(table.independence(CLUSTERED) if flips is None else ())),
     )

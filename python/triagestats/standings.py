@@ -13,12 +13,10 @@ from triagestats.beside import Extra, Shares
 from triagestats.marginals import Marginals
 from triagestats.rank_rows import difference_rows, doubt_of, rank_rows
 from triagestats.rank_sets import Contest, Ranking, competition_ranks
-from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
-from triagestats.triage.text import aligned
+from triagestats.results import Note, tidy_frame
+from triagestats.triage.text import Shown, aligned, as_json
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -29,7 +27,7 @@ Kind = Literal["ranked", "unranked", "counts", "policy"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaderboard:
+class Leaderboard(Shown):
     """Models in order of a metric, all read from one joint set of replicates.
 
     Attributes
@@ -54,6 +52,9 @@ class Leaderboard:
         As asked.
     notes
         Choices made and doubts.
+    strength
+        What ranks are read from where the estimates do not say it, the larger the better: of the ranked
+        models, then of the unranked ones.
     ranking
         Ranks, rank sets, chances of being best and differences, as arrays in the order of `models`.
 
@@ -91,6 +92,7 @@ class Leaderboard:
     n_resamples: int
     seed: int
     notes: tuple[Note, ...] = ()
+    strength: Array | None = None
     ranking: Ranking | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -151,14 +153,14 @@ class Leaderboard:
                         "p_best": float(ranking.p_best[place]),
                     }
             elif kind != "ranked" and row["estimate"] is not None:
-                row |= {"could_rank": self._could_rank(row["estimate"])}
+                row |= {"could_rank": self._could_rank(place)}
             rows.append(row)
         return pl.DataFrame(rows, schema=_STANDINGS)
 
     @property
     def pairs(self) -> pl.DataFrame:
         """All differences of ranked models, the better estimate first, as tidy rows."""
-        if self.ranking is None:
+        if self.ranking is None or self.contest is None:
             return tidy_frame([])
         return tidy_frame(
             difference_rows(
@@ -166,7 +168,8 @@ class Leaderboard:
                 self.models,
                 self.metric,
                 self._doubt(),
-                higher_is_better=self.higher_is_better,
+                contest=self.contest,
+                n_rows=self.marginals.n_rows,
                 conf_level=self.conf_level,
             )
         )
@@ -203,21 +206,14 @@ class Leaderboard:
             schema_overrides={"critical": pl.Float64},
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Standings, differences, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "standings": plain(self.standings),
-            "tied": [list(members) for members in self.tied],
-            "estimates": plain(self.tidy()),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            standings=self.standings,
+            tied=[list(members) for members in self.tied],
+            estimates=self.tidy(),
+        )
 
     def __repr__(self) -> str:
         size, level = self.n_scenarios, f"{self.conf_level * 100:g} %"
@@ -260,7 +256,7 @@ class Leaderboard:
         return ["Beside the ranking:", *aligned(rows, ("flag", "model", "share", "conf_low", "conf_high"))]
 
     def _entries(self) -> list[tuple[str, Kind, dict[str, Any], int]]:
-        """Model, kind, columns of its own estimate, and place among the ranked."""
+        """Model, kind, columns of its own estimate, and place among the ranked, or among the others."""
         read = self.marginals.read(self.conf_level)
         size = len(self.models)
         ranked: list[tuple[str, Kind, dict[str, Any], int]] = [
@@ -268,10 +264,12 @@ class Leaderboard:
             for place, (model, row) in enumerate(zip(self.models, read, strict=False))
         ]
         others: list[tuple[str, Kind, dict[str, Any], int]] = [
-            (model, "unranked", row, -1) for model, row in zip(self.unranked, read[size:], strict=True)
+            (model, "unranked", row, place)
+            for place, (model, row) in enumerate(zip(self.unranked, read[size:], strict=True))
         ]
         extras: list[tuple[str, Kind, dict[str, Any], int]] = [
-            (extra.model, extra.kind, extra.read(self.conf_level), -1) for extra in self.extras
+            (extra.model, extra.kind, extra.read(self.conf_level), place)
+            for place, extra in enumerate(self.extras, start=len(self.unranked))
         ]
         return [*ranked, *others, *extras]
 
@@ -279,17 +277,24 @@ class Leaderboard:
         """Status and reason of what is read from all ranked models at once."""
         if self.ranking is None or self.contest is None:
             return {}
-        return doubt_of(self.ranking, self.contest.n_clusters, self.conf_level)
+        return doubt_of(self.ranking, self.contest.behind, self.conf_level)
 
-    def _could_rank(self, estimate: float) -> int:
-        """1 + the ranked models that are better; where none is ranked, those known by counts."""
-        rivals = (
-            np.array([extra.estimate for extra in self.extras if extra.kind == "counts"])
-            if self.contest is None
-            else self.contest.estimate
-        )
+    def _could_rank(self, place: int) -> int:
+        """1 + the ranked models that are better; where none is ranked, those known by counts.
+
+        `place` counts all that is not ranked: models with rows, then extras.
+        """
         sign = 1.0 if self.higher_is_better else -1.0
-        return int(competition_ranks(sign * np.append(rivals, estimate)[None])[0, -1])
+        strength = sign * self.marginals.estimate if self.strength is None else self.strength
+        others = np.array([sign * e.estimate if e.strength is None else e.strength for e in self.extras])
+        everyone = np.concatenate([strength, others])
+        rivals = (
+            others[[extra.kind == "counts" for extra in self.extras]]
+            if self.contest is None
+            else everyone[: len(self.models)]
+        )
+        own = everyone[len(self.models) + place]
+        return int(competition_ranks(np.append(rivals, own)[None])[0, -1])
 
 
 _STANDINGS: Final = pl.Schema(

@@ -40,6 +40,7 @@ def subset_test(
     n_threads: int = 1,
     chunk: int | None = None,
     value: Callable[[Array], Array] | None = None,
+    joint: Callable[[Array], Array] | None = None,
 ) -> tuple[float, Permuted]:
     """Permutation test of two groups of clusters.
 
@@ -65,6 +66,9 @@ def subset_test(
         They change the time and the memory, not the result.
     value
         The value of a group from its totals, (..., K) to (...), in place of the mean.
+    joint
+        The statistic from the totals of both groups, (..., 2, K) to (...), in place of a function of two
+        values; of size 1 at most, and compared with 0.
 
     Returns
     -------
@@ -80,12 +84,15 @@ def subset_test(
 
     def of_sums(drawn: Array) -> Array:
         pair = np.stack([drawn, whole - drawn], axis=-2)
+        if joint is not None:
+            return joint(pair[..., :: -1 if swapped else 1, :])
         return statistic(of_group(pair)[..., :: -1 if swapped else 1])
 
     observed = float(of_sums(totals[~chosen if swapped else chosen].sum(axis=0)))
     n_moving = n_clusters if np.ptp(totals, axis=0).any() else 0
     count = math.comb(n_clusters, size)
-    is_linear = value is None and is_difference and bool((totals[:, 1] == totals[0, 1]).all())
+    is_linear = value is None and joint is None and is_difference
+    is_linear = is_linear and bool((totals[:, 1] == totals[0, 1]).all())
     exact = count <= n_resamples
     if not exact and is_linear:
         found = _convolved(totals[:, 0], ~chosen if swapped else chosen, alternative, swapped=swapped)
@@ -99,12 +106,13 @@ def subset_test(
         )
     )
     null = of_sums(sums)
-    own = of_group(totals)
-    noise = ROUNDING * float(
-        np.abs(of_group(whole)) + np.max(np.abs(own), where=np.isfinite(own), initial=0.0)
-    )
-    center = Center(0.0) if is_linear and not exact else Center.of(null, observed, exact=exact)
-    if not (exact or is_linear) and 2 * size == n_clusters:
+    noise = ROUNDING
+    if joint is None:
+        own = of_group(totals)
+        noise *= float(np.abs(of_group(whole)) + np.max(np.abs(own), where=np.isfinite(own), initial=0.0))
+    is_centered = joint is not None or (is_linear and not exact)
+    center = Center(0.0) if is_centered else Center.of(null, observed, exact=exact)
+    if not (exact or is_centered) and 2 * size == n_clusters:
         probes = np.concatenate([totals[chosen].sum(axis=0)[None], sums[:PROBES]])
         values, turned = of_sums(probes)[:, None], of_sums(whole - probes)[:, None]
         (known,) = centers_by_symmetry(values, turned, np.array([noise])).tolist()

@@ -275,6 +275,10 @@ reason, task, source, cluster, stratum
             notes=(*self.notes, *left_out(metric, left)),
         )
 
+    def with_notes(self, *notes: Note) -> ResponseTable:
+        """The same table with further notes."""
+        return self._with(notes=(*self.notes, *notes))
+
     def with_judge(self, judge: str) -> ResponseTable:
         """The responses as one judge scored them, beside those that no judge did.
 

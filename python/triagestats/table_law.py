@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from triagestats.tolerances import TIES
+from triagestats.tolerances import SMALLEST, TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,8 +65,7 @@ def enumerated_tables(counts: Counts) -> TableLaw | None:
         ((plan.rows - right[0]) @ plan.radix, right[1]),
         own + constant + _slack(counts),
     )
-    tiny = float(np.finfo(np.float64).tiny)  # the table at hand has happened
-    return TableLaw(min(1.0, max(p_value, tiny)), math.exp(own + constant), n_tables, exact=True)
+    return TableLaw(min(1.0, max(p_value, SMALLEST)), math.exp(own + constant), n_tables, exact=True)
 
 
 def drawn_tables(counts: Counts, n_resamples: int, seed: int) -> TableLaw:

@@ -182,12 +182,19 @@ def read_samples(
     else:
         if len(samples) == 1 and frame is None:
             samples = _listed_groups(samples[0])
+        if not samples:
+            raise ArgumentTypeError(
+                "give one vector a group, as in kruskal(a, b, c), or values with `groups=`"
+            )
         vectors = _vectors(samples, frame, "group")
         values = np.concatenate(vectors)
         codes = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
         names = _names(samples, "group")
-    gaps = np.where(codes < 0, np.nan, 0.0)
-    kept, notes = drop_missing([values, gaps], ["values", "groups"], missing)
+    if groups is not None:
+        kept, notes = drop_missing([values, np.where(codes < 0, np.nan, 0.0)], ["values", "groups"], missing)
+    else:
+        gaps = np.unique(codes[np.isnan(values)])
+        kept, notes = drop_missing([values], [names[code] for code in gaps] or ["values"], missing)
     present, places = np.unique(codes[kept], return_inverse=True)
     if groups is None and len(present) < len(names):
         gone = next(name for code, name in enumerate(names) if code not in present)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["TwoGroups", "read_groups"]
+__all__ = ["GROUPED", "PAIRED", "TwoGroups", "read_groups"]
+
+GROUPED: Final = "permutation_test(values, groups=..., clusters=...)"
+"""The test of two groups, each cluster wholly in one."""
+PAIRED: Final = (
+    "the groups vary within clusters, so that permutation_test(a, b, clusters=...) of a column for each, or "
+    "permutation_tests(table) of a ResponseTable,"
+)
+"""The test where clusters have values of several groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +73,13 @@ class TwoGroups:
     def contrast(self) -> str:
         """The comparison in words."""
         return f"{self.names[0]} - {self.names[1]}"
+
+    def independence(self) -> tuple[Note, ...]:
+        """A note for a test that ignores clusters which values share; it names the one that respects them."""
+        if self.shared is None:
+            return ()
+        whole = self.shared.within(self.in_level.astype(np.int64))
+        return self.shared.taken_as_independent(GROUPED if whole else PAIRED)
 
 
 def read_groups(

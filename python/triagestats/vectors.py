@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["Labels", "Missing", "complete_codes", "drop_missing", "labels_of", "numbers_of", "series_of"]
 
 Missing = Literal["raise", "omit"]
+
+LARGEST: Final = 1e300
+"""Numbers up to it can be added and subtracted without overflow."""
+_PLAIN: Final = frozenset({int, float})
+"""Types of values that become numbers as they are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +59,8 @@ def numbers_of(
     Parameters
     ----------
     values
-        A list, rows, an array, a series or a dataframe of any make.
+        A list, rows, an array, a series or a dataframe of any make. The index of a pandas frame labels its
+        rows, whether it has a name or not, and is no column.
     argument
         Its name in messages.
     dimensions
@@ -67,8 +73,11 @@ def numbers_of(
     ArgumentTypeError
         If `values` is no array-like of numbers.
     ArgumentError
-        If it is empty or ragged, has another number of axes, or holds an infinite value.
+        If it is empty or ragged, has another number of axes, or holds a value that is infinite or beyond
+        1e300.
     """
+    if type(values) is list and set(map(type, values)) <= _PLAIN:
+        return _checked(_floats(values, argument), argument, dimensions)
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     if keep_integers and isinstance(values, np.ndarray) and values.dtype.kind in "iub":
@@ -79,17 +88,26 @@ def numbers_of(
         found = _frame(values, argument)
     else:
         found = _matrix(values, argument) if _is_nested(values) else _vector(values, argument)
-    if found.ndim not in dimensions:
-        raise ArgumentError(f"`{argument}` must have {_axes(dimensions)}; got shape {found.shape}")
+    return _checked(found, argument, dimensions)
+
+
+def _checked(found: NDArray[Any], argument: str, dimensions: Sequence[int]) -> NDArray[Any]:
+    """The numbers, if they have a shape that is taken, and none is out of range."""
     if found.size == 0:
         raise ArgumentError(f"`{argument}` holds no value")
-    if found.dtype.kind == "f" and (infinite := np.isinf(found)).any():
-        first = int(np.flatnonzero(infinite.reshape(len(found), -1).any(axis=1))[0])
-        raise ArgumentError(
-            f"`{argument}` holds {int(infinite.sum()):,} infinite value{'s' if infinite.sum() > 1 else ''}, "
-            f"the first in row {first} (from 0); replace it, or make it missing"
-        )
-    return found
+    if found.ndim not in dimensions:
+        raise ArgumentError(f"`{argument}` must have {_axes(dimensions)}; got shape {found.shape}")
+    if found.dtype.kind != "f" or not np.count_nonzero(outside := np.abs(found) > LARGEST):
+        return found
+    infinite = np.isinf(found)
+    rows = (infinite if infinite.any() else outside).reshape(len(found), -1).any(axis=1)
+    first = int(np.flatnonzero(rows)[0])
+    if not infinite.any():
+        raise ArgumentError(_too_large(argument, f" in row {first} (from 0)"))
+    raise ArgumentError(
+        f"`{argument}` holds {int(infinite.sum()):,} infinite value{'s' if infinite.sum() > 1 else ''}, "
+        f"the first in row {first} (from 0); replace it, or make it missing"
+    )
 
 
 def labels_of(values: object, argument: str) -> Labels:
@@ -152,12 +170,14 @@ def drop_missing(
     if missing not in ("raise", "omit"):
         raise ArgumentError(f"`missing` must be 'raise' or 'omit'; got {missing!r}")
     complete = np.ones(len(arrays[0]), dtype=bool)
+    some = False
     for array in arrays:
-        if array.dtype.kind == "f":
-            complete &= ~np.isnan(array).reshape(len(array), -1).any(axis=1)
-    gone = int((~complete).sum())
-    if not gone:
+        if array.dtype.kind == "f" and np.count_nonzero(absent := np.isnan(array)):
+            complete &= ~absent.reshape(len(array), -1).any(axis=1)
+            some = True
+    if not some:
         return complete, ()
+    gone = int((~complete).sum())
     where = " or ".join(f"`{name}`" for name in names)
     if missing == "raise":
         raise DataError(
@@ -176,31 +196,71 @@ def _is_nested(values: object) -> bool:
         return values.ndim != 1
     if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not len(values):
         return False
-    return isinstance(values[0], Sequence | np.ndarray) and not isinstance(values[0], str | bytes)
+    return _is_row(values[0])
 
 
-def _matrix(values: object, argument: str) -> Array:
+def _floats(values: Any, argument: str) -> Array:
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except OverflowError:
+        raise ArgumentError(_too_large(argument)) from None
+
+
+def _too_large(argument: str, where: str = "") -> str:
+    return f"`{argument}` holds a value beyond {LARGEST:g}{where}, too large to reckon with; change the unit"
+
+
+def _matrix(values: Any, argument: str) -> Array:
+    try:
+        found = np.asarray(values)
+    except (ValueError, OverflowError):  # rows of unequal lengths
+        found = np.empty(0, dtype=np.object_)
+    if found.dtype.kind in "iubf":
+        return found.astype(np.float64)
+    if found.size and all(map(_is_number, found.flat)):
+        return _floats(values, argument)
+    lengths = [len(row) if _is_row(row) else None for row in values]
+    if len(set(lengths)) > 1:
+        place = next(place for place, length in enumerate(lengths) if length != lengths[0])
+        other = "is a single value" if lengths[place] is None else f"has {lengths[place]}"
         raise ArgumentError(
-            f"`{argument}` must be a matrix of numbers, every row as long as the others ({error})"
-        ) from None
+            f"`{argument}` must be a matrix of numbers, every row as long as the others; row 0 has "
+            f"{lengths[0]} values, and row {place} {other}"
+        )
+    wrong = next((cell for row in values for cell in row if not _is_number(cell)), values)
+    shown = "rows of rows" if _is_row(wrong) else repr(str(wrong) if isinstance(wrong, str) else wrong)
+    raise ArgumentTypeError(f"`{argument}` must be a matrix of numbers; got {shown}")
+
+
+def _is_row(value: object) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (
+        hasattr(value, "__float__") and not isinstance(value, str | complex | np.ndarray)
+    )
 
 
 def _frame(values: object, argument: str) -> Array:
-    frame = to_polars(values).frame
-    try:
-        numbers: Array = frame.select(pl.all().cast(pl.Float64)).to_numpy()
-    except pl.exceptions.PolarsError as error:
-        raise ArgumentTypeError(f"`{argument}` must hold numbers in every column ({error})") from None
+    frame = to_polars(values, argument, index_columns=False).frame
+    wrong = [
+        column for column in frame if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null))
+    ]
+    if wrong:
+        shown = next((value for value in wrong[0] if value is not None), wrong[0].dtype)
+        raise ArgumentTypeError(
+            f"`{argument}` must hold numbers in every column; column {wrong[0].name!r} holds {shown!r}"
+        )
+    numbers: Array = frame.select(pl.all().cast(pl.Float64)).to_numpy()
     return numbers
 
 
 def _vector(values: object, argument: str) -> Array:
     series = series_of(values, argument)
     if not (series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null)):
-        shown = next((value for value in series if isinstance(value, str)), series.dtype)
+        given = values if isinstance(values, list | tuple) else series
+        shown = next((value for value in given if isinstance(value, str)), series.dtype)
         raise ArgumentTypeError(f"`{argument}` must hold numbers; got {shown!r}")
     numbers: Array = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
     return numbers

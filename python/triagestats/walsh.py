@@ -103,7 +103,8 @@ def pseudo_median(values: Array, conf_level: float, *, exact: bool | None, corre
     ordered = np.sort(values)  # sorted sums are parted twice as fast
     if number <= _LISTED:
         i, j = _pairs(n) if n <= _KEPT else np.triu_indices(n)
-        sums = np.partition(ordered[i] + ordered[j], wanted)
+        sums = ordered.take(i) + ordered.take(j)
+        sums.partition(wanted)
         picked = [float(sums[at]) / 2 for at in wanted]
     else:
 

@@ -32,9 +32,13 @@ def _by_name(getters: Mapping[str, Callable[[], Any]]) -> Got:
 
 def _cohen_simple(given: Any, options: Any) -> Got:
     test = ts.cohen_kappa(given["rater1"], given["rater2"])
-    simple = ("percent_agreement", "se_null", "pabak", "scott_pi", "gwet_ac1", "kappa_max")
+    simple = ("percent_agreement", "pabak", "scott_pi", "gwet_ac1", "kappa_max")
     return _by_name(
-        {"kappa": lambda: test.estimate, "undefined": lambda: test.undefined is not None}
+        {
+            "kappa": lambda: test.estimate,
+            "se_null": lambda: test.details["std_error_null"],
+            "undefined": lambda: test.undefined is not None,
+        }
         | {name: (lambda name=name: test.details[name]) for name in simple}
     )
 
@@ -48,11 +52,11 @@ def _cohen_table(given: Any, options: Any) -> Got:
     def weighted(test: ts.Test) -> dict[str, Any]:
         return {
             "kappa": test.estimate,
-            "po": test.details["po"],
-            "pe": test.details["pe"],
+            "po": test.details["observed"],
+            "pe": test.details["expected"],
             "se": test.details["std_error"],
             "ci95": [test.conf_low, test.conf_high],
-            "se_null": test.details["se_null"],
+            "se_null": test.details["std_error_null"],
             "z_null": test.statistic,
             "p_null": test.p_value,
         }
@@ -71,11 +75,14 @@ def _fleiss(given: Any, options: Any) -> Got:
     test = ts.fleiss_kappa(counts, counts=True)
     gwet = ts.gwet_ac1(counts, counts=True)
     assert gwet.estimate == pytest.approx(test.details["gwet_ac1"], abs=1e-12)
-    inner = ("p_bar", "pe_bar", "se_null", "randolph_free_marginal", "gwet_ac1")
+    inner = ("randolph_free_marginal", "gwet_ac1")
     return _by_name(
         {
             "kappa": lambda: test.estimate,
             "z": lambda: test.statistic,
+            "p_bar": lambda: test.details["observed"],
+            "pe_bar": lambda: test.details["expected"],
+            "se_null": lambda: test.details["std_error_null"],
             "undefined": lambda: test.undefined is not None,
         }
         | {name: (lambda name=name: test.details[name]) for name in inner}
@@ -103,8 +110,8 @@ def _gwet(given: Any, options: Any) -> Got:
     return _by_name(
         {
             "coefficient": lambda: test.estimate,
-            "pa": lambda: test.details["pa"],
-            "pe": lambda: test.details["pe"],
+            "pa": lambda: test.details["observed"],
+            "pe": lambda: test.details["expected"],
             "se_irrCAC_5dp": lambda: test.details["std_error"],
         }
     )

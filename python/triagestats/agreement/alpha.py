@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from triagestats import defaults
 from triagestats.agreement.disagreement import Metric, alpha_of_units
 from triagestats.agreement.estimation import (
     Uncertainty,
-    bootstrapped,
-    is_clustered,
+    measured,
     reported,
     resampling_of,
     value_of,
 )
 from triagestats.agreement.ratings import read_rated_units
+from triagestats.agreement.sources import Counted
 from triagestats.arguments import valid_choice
 from triagestats.defaults import Method
 from triagestats.errors import ArgumentError, DataError
@@ -28,7 +26,7 @@ def krippendorff_alpha(
     *,
     data: object = None,
     metric: Metric = "nominal",
-    counts: bool = False,
+    counts: bool | Counted | None = None,
     categories: object = None,
     clusters: object = None,
     interval: Method | None = None,
@@ -62,7 +60,9 @@ def krippendorff_alpha(
     metric
         How far categories are apart. All but `nominal` need an order, `ratio` numbers from 0.
     counts
-        `ratings` are counts, one row a unit and one column a category.
+        What a matrix holds. `units`, or True: ratings counted by unit (rows) and category (columns).
+        `confusion`: a square table of counts of two raters, as in `cohen_kappa`. False: ratings, which is the
+        default, with a note where the matrix is square and of whole numbers.
     categories
         All categories in their order; by default those of an Enum, else the labels that occur. Numbers are
         worth their value, other labels their position.
@@ -90,7 +90,11 @@ def krippendorff_alpha(
 
     If all pairable ratings are in one category, nothing could disagree: alpha is undefined, where packages
     say 1 or 0. The ordinal metric is Krippendorff's, of the frequencies of the categories; the ordinal
-    weights of Gwet are others. Units with one rating are dropped, also from the frequencies.
+    weights of Gwet are others. Units with one rating are dropped, also from the frequencies; the other
+    ratings that are there are used, and a note counts those that are missing.
+
+    Fewer than five units, or clusters, have no interval. How the percentile interval of few clusters covers
+    stands in the Notes of `cohen_kappa`; alpha is as kappa.
 
     References
     ----------
@@ -128,25 +132,20 @@ def krippendorff_alpha(
     coefficient, rows = alpha_of_units("alpha", units.counts, scale, metric)
     totals = units.totals(rows)
     estimate = value_of(coefficient, totals)
-    clustered = is_clustered(units.shared)
     notes = list(units.notes)
     if n_single:
         message = f"{n_single:,} of {len(pairable):,} units with one rating are left out."
         notes.append(Note("single", message))
     uncertainty = Uncertainty()
     if estimate is not None:
-        uncertainty = bootstrapped(coefficient, totals, asked, clustered=clustered, n_rows=len(rows))
-        if units.shared is not None and not clustered:
-            notes += units.shared.taken_as_independent("krippendorff_alpha(..., clusters=...)")
-    details: dict[str, Any] = {
-        "metric": metric,
-        "n_pairable": int(units.counts.sum()),
-        "n_units": len(rows),
-        "n_single": n_single,
-        "categories": list(scale.labels),
-        "raters": list(units.raters),
-        "n_missing": units.n_empty + n_single,
-    }
+        uncertainty = measured(
+            coefficient,
+            lambda: totals,
+            asked,
+            units.shared,
+            "krippendorff_alpha",
+            n_rows=len(rows),
+        )
     return reported(
         estimand=f"alpha ({metric})",
         estimate=estimate,
@@ -154,7 +153,16 @@ def krippendorff_alpha(
         conf_level=asked.conf_level,
         method=f"Krippendorff's alpha ({metric})",
         n=len(rows),
-        details=details,
+        details={
+            "metric": metric,
+            "n_pairable": int(units.counts.sum()),
+            "n_units": len(rows),
+            "n_single": n_single,
+            "categories": list(scale.labels),
+            "raters": list(units.raters),
+            "n_missing": units.n_empty + n_single,
+            "n_missing_ratings": units.n_gaps,
+        },
         notes=tuple(notes),
         reason="All pairable ratings are in one category, so that nothing could disagree: 0 / 0.",
     )

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from triagestats.agreement import functions as known
 from triagestats.agreement.disagreement import alpha_of_pairs
 from triagestats.agreement.functions import Coefficient, together
+from triagestats.agreement.ratings import RatedPairs
 from triagestats.agreement.scale import Scale
 from triagestats.agreement.weights import agreement_weights, name_of
 
-__all__ = ["Coefficient", "pair_coefficients", "together"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = ["Coefficient", "beside_kappa", "pair_coefficients", "together"]
 
 
 def pair_coefficients(scale: Scale, *, weights: object = None) -> tuple[Coefficient, ...]:
@@ -57,3 +65,29 @@ def pair_coefficients(scale: Scale, *, weights: object = None) -> tuple[Coeffici
             known.direction(size),
         ]
     return tuple(found)
+
+
+def beside_kappa(pairs: RatedPairs, weights: Array) -> dict[str, Any]:
+    """What stands beside kappa: agreement observed and by chance, and coefficients without weights."""
+    counts, size, n = pairs.counts, pairs.scale.size, pairs.n
+    rows, columns = counts.sum(axis=1), counts.sum(axis=0)
+    expected = float((weights * np.outer(rows, columns) / n**2).sum())
+    most = np.minimum(rows, columns).sum() / n
+    scale = Scale(pairs.scale.labels, None, declared=True, numeric=False)
+    simple = {}
+    for one in (*pair_coefficients(scale), known.scott_pi("scott_pi", size)):
+        value = float(one.evaluate(counts.reshape(-1)))
+        simple[one.name] = None if np.isnan(value) else value
+    return {
+        "observed": float((weights * counts).sum() / n),
+        "expected": expected,
+        "std_error_null": None,
+        "percent_agreement": simple["percent_agreement"],
+        "pabak": simple.get("pabak"),
+        "scott_pi": simple["scott_pi"],
+        "gwet_ac1": simple.get("ac1"),
+        "kappa_max": float((most - expected) / (1 - expected)) if expected < 1 else None,
+        "categories": list(pairs.scale.labels),
+        "raters": list(pairs.raters),
+        "n_missing": pairs.n_missing,
+    }

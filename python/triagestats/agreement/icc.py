@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from scipy.special import fdtrc, fdtri
 from triagestats import defaults
 from triagestats.agreement.estimation import (
     Uncertainty,
-    bootstrapped,
     is_clustered,
+    measured,
     reported,
     resampling_of,
 )
@@ -59,7 +60,7 @@ class _Squares:
 def icc(
     ratings: object,
     *,
-    form: str,
+    form: str | None = None,
     data: object = None,
     clusters: object = None,
     missing: Missing = "raise",
@@ -87,7 +88,7 @@ def icc(
         for all, where `data` is a ResponseTable, of which the scores are taken.
     form
         `ICC(1,1)`, `ICC(2,1)`, `ICC(3,1)`, `ICC(1,k)`, `ICC(2,k)` or `ICC(3,k)`; `ICC2` and `ICC2k` are
-        other spellings. There is no default: on the same data the forms can be 0.17, 0.29 and 0.71. If
+        other spellings. It is needed: on the same data the forms can be 0.17, 0.29 and 0.71. If
         judges stand for judges like them, and their level matters, it is `ICC(2,1)`.
     data, clusters
         As in `cohen_kappa`.
@@ -145,23 +146,22 @@ def icc(
     estimate = value if np.isfinite(value) else None
     error = squares.within if model == "1" else squares.residual
     df1, df2 = n - 1, n * (m - 1) if model == "1" else (n - 1) * (m - 1)
-    clustered = is_clustered(scores.shared)
-    notes = list(scores.notes)
     uncertainty = Uncertainty()
     statistic = p_value = None
     if estimate is not None and error > ROUNDING * size:
         statistic = float(squares.rows / error)
         p_value = float(fdtrc(df1, df2, statistic))
     if estimate is not None:
-        if clustered or asked.interval is not None:
-            totals = scores.totals(_sums(scores.values))
-            coefficient = Coefficient("icc", name, lambda sums: read(_squares_of(sums, m)))
-            uncertainty = bootstrapped(coefficient, totals, asked, clustered=clustered, n_rows=n)
-        else:
-            uncertainty = _interval(model, average, squares, statistic, asked.conf_level)
-        if scores.shared is not None and not clustered:
-            notes += scores.shared.taken_as_independent("icc(..., clusters=...)")
-    tested = p_value is not None and not clustered
+        uncertainty = measured(
+            Coefficient("icc", name, lambda sums: read(_squares_of(sums, m))),
+            lambda: scores.totals(_sums(scores.values)),
+            asked,
+            scores.shared,
+            "icc",
+            n_rows=n,
+            alone=lambda: _interval(model, average, squares, statistic, asked.conf_level),
+        )
+    tested = p_value is not None and not is_clustered(scores.shared)
     return reported(
         estimand=name,
         estimate=estimate,
@@ -184,7 +184,8 @@ def icc(
             "raters": list(scores.raters),
             "n_missing": scores.n_missing,
         },
-        notes=tuple(notes),
+        notes=scores.notes,
+        least=-math.inf,
         reason="All ratings are equal, so that there is no variance to share."
         if size == 0
         else f"The estimated variance that {name} divides by is not positive: units vary less than "
@@ -195,6 +196,11 @@ def icc(
 def _form(form: object) -> tuple[str, bool]:
     """The model, 1 to 3, and whether means of ratings are meant."""
     forms = ", ".join(map(repr, get_args(Form)))
+    if form is None:
+        raise ArgumentTypeError(
+            f"`form` is needed, one of {forms}: they differ widely on the same data. If judges stand for "
+            "judges like them, and their level matters, take 'ICC(2,1)'"
+        )
     if not isinstance(form, str):
         raise ArgumentTypeError(f"`form` must be one of {forms}; got {form!r}")
     found = _SPELLING.fullmatch(form.strip())

@@ -222,9 +222,8 @@ def _estimate(
     size = len(totals)
 
     def evaluate(means: Array) -> Array:
-        sums = means * size
-        parts = [read(sums[..., place * width : (place + 1) * width]) for place in range(len(compared))]
-        return np.concatenate(parts, axis=-1)
+        sums = (means * size).reshape(*means.shape[:-1], len(compared), width)
+        return read(sums).reshape(*means.shape[:-1], -1)
 
     found = estimates_of(
         sums_sample(totals, n_rows=0),

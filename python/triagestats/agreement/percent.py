@@ -5,25 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import bdtr
 
 from triagestats import defaults
 from triagestats.agreement import functions as known
-from triagestats.agreement.estimation import (
-    Resampling,
-    bootstrapped,
-    is_clustered,
-    linearised,
-    resampling_of,
+from triagestats.agreement.estimation import resampling_of
+from triagestats.agreement.ratings import read_rated_pairs, read_rated_units
+from triagestats.agreement.shares import (
+    agreement_of_several,
+    direction_of_pairs,
+    reported_pairs,
+    share_of_pairs,
 )
-from triagestats.agreement.ratings import RatedPairs, read_rated_pairs, read_rated_units
-from triagestats.agreement.shares import agreement_of_several, reported_pairs, share_of_pairs
-from triagestats.agreement.sources import is_matrix
+from triagestats.agreement.sources import Counted, holds_confusion, is_matrix
 from triagestats.arguments import valid_choice
 from triagestats.defaults import Method
 from triagestats.errors import ArgumentError, ArgumentTypeError
-from triagestats.permute import permutation_test
-from triagestats.results import Note, Test
+from triagestats.results import Test
 from triagestats.table import ResponseTable
 from triagestats.vectors import Missing
 
@@ -35,7 +32,7 @@ def percent_agreement(
     b: object = None,
     *,
     data: object = None,
-    counts: bool = False,
+    counts: bool | Counted | None = None,
     categories: object = None,
     clusters: object = None,
     missing: Missing = "raise",
@@ -60,12 +57,14 @@ def percent_agreement(
     data, categories, clusters
         As in `cohen_kappa`.
     counts
-        `a` alone is a square table of counts of two raters instead.
+        What a matrix as `a` holds. `confusion`, or True: a square table of counts of two raters, as in
+        `cohen_kappa`. `units`: ratings counted by unit (rows) and category (columns). False: ratings.
+        Default: a table of counts where it is square and of whole numbers, with a note, else ratings.
     missing
         `raise`, or `omit`: of two raters the units with a missing label, of several the missing labels.
     interval
-        By default Wilson's of two raters, of several the linearised error with t(n - 1), and with clusters
-        `percentile`. Or any interval of `bootstrap`.
+        By default Wilson's, of several raters with the number of units that a share as precise would need;
+        with clusters `percentile`. Or any interval of `bootstrap`.
     conf_level, n_resamples, seed, n_threads
         As in `bootstrap`.
 
@@ -84,6 +83,19 @@ def percent_agreement(
     Agreement by chance is in it: raters who always take the most common category agree often. See
     `cohen_kappa`, `gwet_ac1` and `krippendorff_alpha`.
 
+    Of several raters Wilson's interval is that of `p (1 - p) / e^2 (z / t)^2` units, e the error of the mean
+    over units, and t with n - 1 degrees of freedom. It stays between 0 and 1; in 20,000 samples of 3 and 5
+    raters it covered .93 to .98 with 8 to 12 units where `p -+ t e` covered .90 to .995 and passed 1 in up to
+    85 %. Fewer than five units, or clusters, have no interval, unless two raters rated them.
+
+    References
+    ----------
+    Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA
+    22(158):209-212, doi:10.1080/01621459.1927.10502953.
+
+    Fleiss, J. L. (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin
+    76(5):378-382, doi:10.1037/h0031619.
+
     Examples
     --------
     >>> import triagestats as ts
@@ -93,21 +105,21 @@ def percent_agreement(
     0.7778
     """
     asked = resampling_of(interval, conf_level, n_resamples, seed, n_threads)
-    if counts and (b is not None or data is not None or isinstance(a, ResponseTable)):
-        raise ArgumentError("`counts=True` takes a square table of counts as `a`, without `b` and `data`")
-    several = b is None and not counts and (data is not None or isinstance(a, ResponseTable) or is_matrix(a))
-    if several:
-        valid_choice("missing", missing, Missing)
-        units = read_rated_units(a, data=data, categories=categories, clusters=clusters)
-        return agreement_of_several(units, asked, missing)
-    if b is None and not counts:
-        raise ArgumentTypeError(
-            "`b` is needed: the labels of the second rater; `a` alone must be a matrix, one column a rater"
-        )
-    pairs = read_rated_pairs(a, b, data=data, categories=categories, clusters=clusters, missing=missing)
-    coefficient = known.share_of_agreement("percent_agreement", "percent agreement", np.eye(pairs.scale.size))
-    share, uncertainty = share_of_pairs(pairs, coefficient, asked)
-    return reported_pairs(pairs, "percent agreement", share, uncertainty, asked, "percent_agreement")
+    valid_choice("missing", missing, Missing)
+    rated = {"data": data, "categories": categories, "clusters": clusters}
+    if b is None and not holds_confusion(a, b, data, counts):
+        if data is None and not isinstance(a, ResponseTable) and not is_matrix(a):
+            raise ArgumentTypeError(
+                "`b` is needed: the labels of the second rater; `a` alone must be a matrix, one column "
+                "a rater"
+            )
+        held = counts if counts == "units" else False
+        return agreement_of_several(read_rated_units(a, counts=held, argument="a", **rated), asked, missing)
+    pairs = read_rated_pairs(a, b, counts=counts, missing=missing, **rated)
+    what = "percent agreement"
+    coefficient = known.share_of_agreement("percent_agreement", what, np.eye(pairs.scale.size))
+    share, uncertainty = share_of_pairs(pairs, coefficient, asked, "percent_agreement")
+    return reported_pairs(pairs, what, share, uncertainty, asked)
 
 
 def pabak(
@@ -115,6 +127,7 @@ def pabak(
     b: object = None,
     *,
     data: object = None,
+    counts: bool | Counted | None = None,
     categories: object = None,
     clusters: object = None,
     missing: Missing = "raise",
@@ -133,8 +146,8 @@ def pabak(
     ----------
     a, b
         Labels of both raters, one a unit; or names of columns of `data`; or two judges where `data` is a
-        ResponseTable. `a` alone may be a square table of counts, or a ResponseTable with two judges.
-    data, clusters, missing
+        ResponseTable. `a` alone may be a matrix, or a ResponseTable with two judges.
+    data, counts, clusters, missing
         As in `cohen_kappa`.
     categories
         All categories, used or not: their number matters. By default those of an Enum, else the labels
@@ -147,7 +160,7 @@ def pabak(
     Returns
     -------
     Test
-        Without a test: `estimate` and its interval; `details` hold `percent_agreement`.
+        Without a test: `estimate` and its interval; `details` hold `observed` (po) and `expected` (1 / k).
 
     Raises
     ------
@@ -162,14 +175,16 @@ def pabak(
     Examples
     --------
     >>> import triagestats as ts
-    >>> round(ts.pabak([[118, 5], [2, 0]]).estimate, 3)
+    >>> round(ts.pabak([[118, 5], [2, 0]], counts="confusion").estimate, 3)
     0.888
     """
     asked = resampling_of(interval, conf_level, n_resamples, seed, n_threads)
-    pairs = read_rated_pairs(a, b, data=data, categories=categories, clusters=clusters, missing=missing)
+    pairs = read_rated_pairs(
+        a, b, data=data, counts=counts, categories=categories, clusters=clusters, missing=missing
+    )
     size = pairs.scale.size
     coefficient = known.share_of_agreement("percent_agreement", "percent agreement", np.eye(size))
-    share, uncertainty = share_of_pairs(pairs, coefficient, asked)
+    share, uncertainty = share_of_pairs(pairs, coefficient, asked, "pabak")
     if size > 1:
         low, high, error = uncertainty.low, uncertainty.high, uncertainty.std_error
         uncertainty = replace(
@@ -184,11 +199,11 @@ def pabak(
         (size * share - 1) / (size - 1) if size > 1 else None,
         uncertainty,
         asked,
-        "pabak",
-        details={"percent_agreement": share},
+        details={"observed": share, "expected": 1 / size},
         notes=pairs.scale.as_they_occur() if size > 1 else (),
         reason="One category is known, and agreement by chance needs the number of categories that there "
         "were: give all as `categories`.",
+        least=-1 / (size - 1) if size > 1 else -1.0,
     )
 
 
@@ -198,6 +213,7 @@ def within_levels(
     *,
     k: int = 1,
     data: object = None,
+    counts: bool | Counted | None = None,
     categories: object = None,
     clusters: object = None,
     missing: Missing = "raise",
@@ -213,10 +229,10 @@ def within_levels(
     ----------
     a, b
         Labels of both raters, one a unit; or names of columns of `data`; or two judges where `data` is a
-        ResponseTable. `a` alone may be a square table of counts, or a ResponseTable with two judges.
+        ResponseTable. `a` alone may be a matrix, or a ResponseTable with two judges.
     k
         Levels apart, from 0 (equal).
-    data, clusters, missing
+    data, counts, clusters, missing
         As in `cohen_kappa`.
     categories
         All levels in their order, used or not; neighbours are one level apart. By default those of an Enum;
@@ -236,6 +252,11 @@ def within_levels(
     ArgumentError, ArgumentTypeError, DataError, DesignError
         If arguments or data cannot be used; labels without an order are an error.
 
+    References
+    ----------
+    Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA
+    22(158):209-212, doi:10.1080/01621459.1927.10502953.
+
     Examples
     --------
     >>> import triagestats as ts
@@ -248,15 +269,16 @@ def within_levels(
         raise ArgumentTypeError(f"`k` must be a whole number of levels; got {k!r}")
     if k < 0:
         raise ArgumentError(f"`k` must be a number of levels from 0; got {k}")
-    pairs = read_rated_pairs(a, b, data=data, categories=categories, clusters=clusters, missing=missing)
+    pairs = read_rated_pairs(
+        a, b, data=data, counts=counts, categories=categories, clusters=clusters, missing=missing
+    )
     steps = pairs.scale.steps("the share within levels")
     near = (np.abs(steps[:, None] - steps) <= k).astype(np.float64)
     what = f"share within {k} level{'' if k == 1 else 's'}"
-    share, uncertainty = share_of_pairs(
-        pairs, known.share_of_agreement(f"within_{k}_levels", what, near), asked
-    )
+    coefficient = known.share_of_agreement(f"within_{k}_levels", what, near)
+    share, uncertainty = share_of_pairs(pairs, coefficient, asked, "within_levels")
     details = {"k": int(k), "n_within": int((near * pairs.counts).sum())}
-    return reported_pairs(pairs, what, share, uncertainty, asked, "within_levels", details=details)
+    return reported_pairs(pairs, what, share, uncertainty, asked, details=details)
 
 
 def direction_of_disagreement(
@@ -264,6 +286,7 @@ def direction_of_disagreement(
     b: object = None,
     *,
     data: object = None,
+    counts: bool | Counted | None = None,
     categories: object = None,
     clusters: object = None,
     missing: Missing = "raise",
@@ -279,14 +302,13 @@ def direction_of_disagreement(
     ----------
     a, b
         Labels of both raters, one a unit; or names of columns of `data`; or two judges where `data` is a
-        ResponseTable. `a` alone may be a square table of counts, or a ResponseTable with two judges.
-    data, clusters, missing
+        ResponseTable. `a` alone may be a matrix, or a ResponseTable with two judges.
+    data, counts, clusters, missing
         As in `cohen_kappa`.
     categories
         All categories from the lowest to the highest. By default those of an Enum, else numbers by value.
     interval
-        By default the linearised error with t(n - 1), or with clusters `percentile`. Or any interval of
-        `bootstrap`.
+        By default Tango's score interval, or with clusters `percentile`. Or any interval of `bootstrap`.
     conf_level, n_resamples, seed, n_threads
         As in `bootstrap`.
 
@@ -301,6 +323,20 @@ def direction_of_disagreement(
     ArgumentError, ArgumentTypeError, DataError, DesignError
         If arguments or data cannot be used; labels without an order are an error.
 
+    Notes
+    -----
+    Units above and below are like the discordant pairs of two binary answers, so that their shares differ by
+    what Tango's interval is for: it stays between -1 and 1, and also has a width where no unit disagrees.
+
+    References
+    ----------
+    Tango, T. (1998), Equivalence test and confidence interval for the difference in proportions for the
+    paired-sample design, Statistics in Medicine 17(8):891-908,
+    doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B.
+
+    Dixon, W. J. and Mood, A. M. (1946), The statistical sign test, JASA 41(236):557-566,
+    doi:10.1080/01621459.1946.10501898.
+
     Examples
     --------
     >>> import triagestats as ts
@@ -309,50 +345,8 @@ def direction_of_disagreement(
     (0.333, 0.5, 0.625)
     """
     asked = resampling_of(interval, conf_level, n_resamples, seed, n_threads)
-    pairs = read_rated_pairs(a, b, data=data, categories=categories, clusters=clusters, missing=missing)
+    pairs = read_rated_pairs(
+        a, b, data=data, counts=counts, categories=categories, clusters=clusters, missing=missing
+    )
     pairs.scale.worth("the direction of disagreement")
-    above, below = int(np.tril(pairs.counts, -1).sum()), int(np.triu(pairs.counts, 1).sum())
-    coefficient = known.direction(pairs.scale.size)
-    clustered = is_clustered(pairs.shared)
-    totals = pairs.totals()
-    notes: tuple[Note, ...] = ()
-    if clustered or asked.interval is not None:
-        uncertainty = bootstrapped(coefficient, totals, asked, clustered=clustered, n_rows=pairs.n)
-    else:
-        uncertainty = linearised(coefficient, totals, asked.conf_level)
-    if clustered:
-        p_value, notes = _sign_flips(pairs, asked)
-    else:
-        p_value = min(1.0, 2.0 * float(bdtr(min(above, below), above + below, 0.5)))
-    return reported_pairs(
-        pairs,
-        "direction of disagreement",
-        (above - below) / pairs.n,
-        uncertainty,
-        asked,
-        "direction_of_disagreement",
-        p_value=p_value,
-        details={
-            "share_above": above / pairs.n,
-            "share_below": below / pairs.n,
-            "share_equal": (pairs.n - above - below) / pairs.n,
-            "test": "sign flips by cluster" if clustered else "exact sign test",
-        },
-        notes=notes,
-    )
-
-
-def _sign_flips(pairs: RatedPairs, asked: Resampling) -> tuple[float | None, tuple[Note, ...]]:
-    """The p-value of no direction by one sign flip a cluster."""
-    if pairs.codes is None or pairs.shared is None or pairs.shared.size < 2:
-        return None, ()
-    signs = np.sign(pairs.codes[:, 0] - pairs.codes[:, 1])
-    found = permutation_test(
-        signs,
-        np.zeros_like(signs),
-        clusters=pairs.shared.codes,
-        n_resamples=asked.n_resamples,
-        seed=asked.seed,
-        n_threads=asked.n_threads,
-    )
-    return found.p_value, found.notes
+    return direction_of_pairs(pairs, asked)

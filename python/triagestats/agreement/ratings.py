@@ -5,20 +5,33 @@ Rows are units (responses, items), columns are raters; everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from triagestats.agreement.scale import Scale, codes_on, plain_scale, scale_of
-from triagestats.agreement.sources import Columns, is_matrix, judges_of, of_judges, rated_columns
-from triagestats.columns import Shared, column_of, frame_of, shared_rows
-from triagestats.counts import count_table, whole_counts
-from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
+from triagestats.agreement.scale import Scale, codes_on, disjoint, plain_scale, scale_of
+from triagestats.agreement.sources import (
+    Columns,
+    could_be_counts,
+    held_by,
+    is_matrix,
+    judges_of,
+    of_judges,
+    of_two,
+    rated_columns,
+    reading_note,
+    said_to_hold,
+    square_table,
+)
+from triagestats.arguments import valid_choice
+from triagestats.columns import Shared, shared_rows
+from triagestats.counts import whole_counts
+from triagestats.errors import ArgumentError, DataError
 from triagestats.labels import listed
 from triagestats.results import Note
 from triagestats.table import ResponseTable
-from triagestats.vectors import Missing, drop_missing, numbers_of, series_of
+from triagestats.vectors import Missing, drop_missing, numbers_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,10 +40,19 @@ if TYPE_CHECKING:
     Codes = NDArray[np.int64]
     Counts = NDArray[np.int64]
 
-__all__ = ["RatedPairs", "RatedUnits", "Scores", "read_rated_pairs", "read_rated_units", "read_scores"]
+__all__ = [
+    "RatedPairs",
+    "RatedUnits",
+    "Scores",
+    "read_rated_pairs",
+    "read_rated_units",
+    "read_scores",
+]
 
 _MOST: Final = 50_000_000
 """Numbers of units times categories that are counted."""
+_AS_CONFUSION: Final = "counts='confusion' reads counts of two raters"
+_AS_UNITS: Final = "counts='units' counts of units by category"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +115,8 @@ class RatedUnits:
         Units without any rating, which are left out.
     notes
         Choices made while reading.
+    n_gaps
+        Ratings that are missing; 0 where only the counts are known.
     """
 
     counts: Counts
@@ -101,6 +125,7 @@ class RatedUnits:
     shared: Shared | None = None
     n_empty: int = 0
     notes: tuple[Note, ...] = ()
+    n_gaps: int = 0
 
     @property
     def n_ratings(self) -> Counts:
@@ -111,7 +136,7 @@ class RatedUnits:
     def of(self, kept: NDArray[np.bool_]) -> RatedUnits:
         """Some of the units."""
         shared = None if self.shared is None else self.shared.of(kept)
-        return RatedUnits(self.counts[kept], self.scale, self.raters, shared, self.n_empty, self.notes)
+        return replace(self, counts=self.counts[kept], shared=shared)
 
     def totals(self, rows: Array) -> Array:
         """Sums of rows (n, K), one a unit, by cluster, or the rows themselves without clusters."""
@@ -138,6 +163,7 @@ def read_rated_pairs(
     b: object = None,
     *,
     data: object = None,
+    counts: object = None,
     categories: object = None,
     clusters: object = None,
     missing: Missing = "raise",
@@ -148,9 +174,12 @@ def read_rated_pairs(
     ----------
     a, b
         Labels, one a unit; or names of columns of `data`; or two judges where `data` is a ResponseTable (none
-        needed where it has two). `a` alone may be a square table of counts, or the ResponseTable.
+        needed where it has two). `a` alone may be a matrix, or the ResponseTable.
     data
         A table of any make, or a ResponseTable.
+    counts
+        What `a` alone holds: `confusion` or True a square table of counts, as by default, with a note; False
+        ratings, one column a rater.
     categories
         All categories in their order; by default those of an Enum or the `levels` of a ResponseTable, else
         the labels that occur.
@@ -164,6 +193,13 @@ def read_rated_pairs(
     ArgumentError, ArgumentTypeError, DataError, DesignError
         For what cannot be read as two ratings of each unit.
     """
+    valid_choice("missing", missing, Missing)
+    held = held_by(a, b, data, counts)
+    if held == "units":
+        raise ArgumentError(
+            "`counts='units'` does not say which rater chose what, and this measure needs it; fleiss_kappa, "
+            "gwet_ac1, krippendorff_alpha and percent_agreement take counts of units"
+        )
     if isinstance(a, ResponseTable) and data is None:
         a, data = None, a
     if isinstance(data, ResponseTable):
@@ -174,20 +210,19 @@ def read_rated_pairs(
                 "compare all"
             )
         found = of_judges(data, judges, categories, clusters, "response")
+    elif b is None and held == "ratings" and is_matrix(a):
+        found = rated_columns(a, None, categories, clusters, "response", "a")
+        if len(found.columns) > 2:
+            raise ArgumentError(
+                f"`a` must have two columns, one a rater; got {len(found.columns)}. Functions that take "
+                "`ratings` compare all"
+            )
     elif b is None:
-        return _of_table(a, data, categories, clusters)
+        return _of_table(a, data, categories, clusters, "a", noted=held is None)
     else:
-        frame = frame_of(data)
-        sides = (a, b) if isinstance(a, str) and isinstance(b, str) else ("a", "b")
-        first, second = (
-            series_of(column_of(frame, value, argument), argument).alias(side)
-            for value, argument, side in zip((a, b), ("a", "b"), sides, strict=True)
-        )
-        if len(first) != len(second):
-            raise ArgumentError(f"`a` and `b` must pair: they have {len(first):,} and {len(second):,} labels")
-        found = Columns((first, second), categories, shared_rows(frame, clusters, len(first)))
-    scale, codes = _coded(found)
-    kept, notes = drop_missing([np.where(codes < 0, np.nan, codes)], list(found.raters), missing)
+        found = of_two(a, b, data, categories, clusters)
+    scale, codes, notes = _coded(found, tuple(column.name for column in found.columns))
+    kept, left_out = drop_missing([np.where(codes < 0, np.nan, codes)], list(found.raters), missing)
     codes = codes[kept]
     cell = codes[:, 0] * scale.size + codes[:, 1]
     return RatedPairs(
@@ -197,7 +232,7 @@ def read_rated_pairs(
         raters=(found.raters[0], found.raters[1]),
         shared=None if found.shared is None else found.shared.of(kept),
         n_missing=int((~kept).sum()),
-        notes=(*found.notes, *notes),
+        notes=(*found.notes, *notes, *left_out),
     )
 
 
@@ -207,7 +242,8 @@ def read_rated_units(
     data: object = None,
     categories: object = None,
     clusters: object = None,
-    counts: bool = False,
+    counts: object = None,
+    argument: str = "ratings",
 ) -> RatedUnits:
     """Ratings by any number of raters, some of them perhaps missing.
 
@@ -219,29 +255,45 @@ def read_rated_units(
     data, categories, clusters
         As in `read_rated_pairs`.
     counts
-        `ratings` are counts instead, one row a unit and one column a category.
+        What a matrix holds: `units` or True counts, one row a unit and one column a category; `confusion` a
+        square table of counts of two raters; False ratings, as by default, which a square matrix of whole
+        numbers notes.
+    argument
+        The name of `ratings` in messages.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError, DataError, DesignError
         For what cannot be read as ratings.
     """
-    if counts:
-        if data is not None or isinstance(ratings, ResponseTable):
-            raise ArgumentError("`counts=True` takes a matrix of counts, without `data`")
-        matrix = numbers_of(ratings, "ratings", dimensions=(2,))
-        table = whole_counts(matrix, "ratings")
-        scale = plain_scale(table.shape[1], categories)
+    held = said_to_hold(counts, "units")
+    if held in ("units", "confusion") and (data is not None or isinstance(ratings, ResponseTable)):
+        raise ArgumentError(f"`counts={counts!r}` takes a matrix of counts, without `data`")
+    if held == "confusion":
+        return _units_of(_of_table(ratings, None, categories, clusters, argument, noted=False))
+    if held == "units":
+        table = whole_counts(numbers_of(ratings, argument, dimensions=(2,)), argument)
+        notes: tuple[Note, ...] = ()
+        if counts is not held and table.shape[0] == table.shape[1]:
+            what = "counts, units in rows and categories in columns"
+            notes = (reading_note(argument, table.shape, what, "counts='units'", _AS_CONFUSION),)
         shared = shared_rows(None, clusters, len(table))
-        return _rated(RatedUnits(table, scale, (), shared))
-    found = rated_columns(ratings, data, categories, clusters, "response")
-    scale, codes = _coded(found)
+        return _rated(RatedUnits(table, plain_scale(table.shape[1], categories), (), shared, notes=notes))
+    found = rated_columns(ratings, data, categories, clusters, "response", argument)
+    scale, codes, notes = _coded(found, (argument,) * len(found.columns))
     if len(codes) * scale.size > _MOST:
         raise DataError(
             f"{len(codes):,} units have {scale.size:,} different ratings, too many to count; round them"
         )
+    if held is None and data is None and could_be_counts(ratings):
+        what, others = "ratings, units in rows and raters in columns", f"{_AS_CONFUSION}, {_AS_UNITS}"
+        notes = (*notes, reading_note(argument, codes.shape, what, "counts=False", others))
+    if n_gaps := int((codes < 0).sum()):
+        message = f"{n_gaps:,} of {codes.size:,} ratings are missing; those that are there count."
+        notes = (*notes, Note("missing_ratings", message))
     table = np.stack([(codes == code).sum(axis=1) for code in range(scale.size)], axis=1).astype(np.int64)
-    return _rated(RatedUnits(table, scale, found.raters, found.shared, notes=found.notes))
+    units = RatedUnits(table, scale, found.raters, found.shared, 0, (*found.notes, *notes), n_gaps)
+    return _rated(units)
 
 
 def read_scores(
@@ -261,6 +313,7 @@ def read_scores(
     ArgumentError, ArgumentTypeError, DataError, DesignError
         For what cannot be read as numbers.
     """
+    valid_choice("missing", missing, Missing)
     found = rated_columns(ratings, data, None, clusters, "score")
     values = np.stack([numbers_of(column, "ratings", dimensions=(1,)) for column in found.columns], axis=1)
     kept, notes = drop_missing([values], ["ratings"], missing)
@@ -284,30 +337,43 @@ def _summed(rows: Array, shared: Shared | None) -> Array:
     return np.stack([np.bincount(shared.codes, weights=column) for column in rows.T], axis=1)
 
 
-def _of_table(table: object, data: object, categories: object, clusters: object) -> RatedPairs:
-    """A square table of counts."""
-    if data is not None:
-        raise ArgumentTypeError("`b` is needed: the column of `data` that holds the second rater's labels")
-    if not is_matrix(table):
-        raise ArgumentTypeError(
-            "`b` is needed: the labels of the second rater; `a` alone must be a square table of counts"
+def _of_table(
+    table: object, data: object, categories: object, clusters: object, argument: str, *, noted: bool
+) -> RatedPairs:
+    """A square table of counts; `noted` where nobody said that it is one."""
+    counts, names = square_table(table, data, categories, clusters, argument)
+    notes: tuple[Note, ...] = ()
+    if noted:
+        what = f"counts of {counts.sum():,} units by two raters"
+        notes = (
+            reading_note(argument, counts.shape, what, "counts='confusion'", "counts=False reads ratings"),
         )
-    counts = count_table(table, "a", square=True)
-    if clusters is not None:
-        raise ArgumentError(
-            "`clusters` cannot be given with a table of counts, which does not say which unit is whose; give "
-            "the labels of both raters as `a` and `b`"
-        )
-    return RatedPairs(counts, None, plain_scale(len(counts), categories), ("a", "b"))
+    return RatedPairs(counts, None, plain_scale(len(counts), names), ("a", "b"), notes=notes)
 
 
-def _coded(found: Columns) -> tuple[Scale, Codes]:
-    """The scale, and the categories of all ratings, -1 where one is missing; shape (n, m)."""
+def _units_of(pairs: RatedPairs) -> RatedUnits:
+    """The units of a table of counts, two ratings each."""
+    size = pairs.scale.size
+    if pairs.n * size > _MOST:
+        raise DataError(f"{pairs.n:,} units in {size} categories are too many to list")
+    both = np.eye(size, dtype=np.int64)[:, None] + np.eye(size, dtype=np.int64)
+    units = np.repeat(both.reshape(-1, size), pairs.counts.reshape(-1), axis=0)
+    return RatedUnits(units, pairs.scale, pairs.raters, notes=pairs.notes)
+
+
+def _coded(found: Columns, names: tuple[str, ...]) -> tuple[Scale, Codes, tuple[Note, ...]]:
+    """The scale, the categories of all ratings, -1 where one is missing, shape (n, m), and a note.
+
+    `names` are what the columns are called in messages.
+    """
+    for column, name in zip(found.columns, names, strict=True):
+        if column.dtype.is_float() and column.len():
+            numbers_of(column, name, dimensions=(1,))  # refuses what is infinite
     scale = scale_of(found.columns, found.categories)
     codes = np.stack([codes_on(scale, column, column.name) for column in found.columns], axis=1)
     if not (codes >= 0).any():
         raise DataError("there is no rating: every label is missing")
-    return scale, codes
+    return scale, codes, disjoint(scale, codes, found.raters)
 
 
 def _rated(units: RatedUnits) -> RatedUnits:
@@ -317,7 +383,6 @@ def _rated(units: RatedUnits) -> RatedUnits:
         raise DataError("there is no rating: every unit is empty")
     if rated.all():
         return units
-    kept = units.of(rated)
     empty = int((~rated).sum())
     note = Note("unrated", f"{empty:,} of {len(rated):,} units without any rating are left out.", "caution")
-    return RatedUnits(kept.counts, kept.scale, kept.raters, kept.shared, empty, (*kept.notes, note))
+    return replace(units.of(rated), n_empty=empty, notes=(*units.notes, note))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
-__all__ = ["Scale", "codes_on", "plain_scale", "scale_of"]
+__all__ = ["Scale", "codes_on", "disjoint", "plain_scale", "scale_of"]
 
 _BOOLEANS: Final = {"false": 0.0, "true": 1.0}
 
@@ -175,6 +175,33 @@ def codes_on(scale: Scale, column: pl.Series, argument: str) -> Codes:
     return codes.fill_null(-1).to_numpy().astype(np.int64)
 
 
+def disjoint(scale: Scale, codes: Codes, raters: Sequence[str]) -> tuple[Note, ...]:
+    """A note where the first rater whose labels nobody else uses may write the same categories otherwise.
+
+    Parameters
+    ----------
+    scale
+        The categories; if they were declared, or all are numbers, raters just differ.
+    codes
+        Categories of the ratings, -1 where one is missing, shape (n, m).
+    raters
+        What the raters are called.
+    """
+    if scale.declared or scale.ordered:
+        return ()
+    used = [set(column[column >= 0].tolist()) for column in codes.T]
+    for place, (rater, own) in enumerate(zip(raters, used, strict=True)):
+        others = set().union(*(other for at, other in enumerate(used) if at != place))
+        if own and others and not own & others:
+            one, rest = (listed([scale.labels[code] for code in sorted(found)]) for found in (own, others))
+            message = (
+                f"No label of `{rater}`, {one}, is one of the others', {rest}. If they mean the same "
+                "categories, write them in one way."
+            )
+            return (Note("disjoint", message, "caution"),)
+    return ()
+
+
 def _listed(categories: object) -> list[str]:
     """The labels given as `categories`."""
     if isinstance(categories, str | bytes | Mapping | Set) or not isinstance(categories, Iterable):
@@ -183,6 +210,8 @@ def _listed(categories: object) -> list[str]:
             f"an order, such as [1, 2, 3]; got {type(categories).__name__}"
         )
     given: list[Any] = list(categories)
+    if any(isinstance(value, float | np.floating) and math.isinf(value) for value in given):
+        raise ArgumentError(f"`categories` holds an infinite value, which is no category; got {given}")
     labels = [label_of(value) for value in given]
     if not labels or None in labels or len(set(labels)) < len(labels):
         raise ArgumentError(f"`categories` must hold different labels, each once and none blank; got {given}")

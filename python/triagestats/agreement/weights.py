@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from triagestats.agreement.scale import Scale
-from triagestats.arguments import valid_choice
 from triagestats.errors import ArgumentError
 from triagestats.vectors import numbers_of
 
@@ -42,7 +41,11 @@ def agreement_weights(weights: object, scale: Scale) -> Array:
     if weights is None:
         return np.eye(scale.size)
     if isinstance(weights, str):
-        valid_choice("weights", weights, KappaWeights)
+        if weights not in get_args(KappaWeights):
+            raise ArgumentError(
+                "`weights` must be one of 'linear', 'quadratic', a matrix of weights of agreement, or None; "
+                f"got {weights!r}"
+            )
         return _of_distances(scale.worth(f"`weights={weights!r}`"), 1 if weights == "linear" else 2)
     given: Array = numbers_of(weights, "weights", dimensions=(2,))
     scale.worth("a matrix as `weights`")  # else nothing says which category a row is of

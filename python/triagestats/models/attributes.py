@@ -100,7 +100,11 @@ def read_attributes(
 
 
 def columns_by_scenario(
-    table: ResponseTable, names: Sequence[str], scenarios: object, labels: Sequence[str]
+    table: ResponseTable,
+    names: Sequence[str],
+    scenarios: object,
+    labels: Sequence[str],
+    argument: str = "attributes",
 ) -> list[tuple[str, pl.Series]]:
     """Columns with one value a scenario, null where there is none; `read_attributes` says what it raises."""
     second = None if scenarios is None else _second(table, scenarios)
@@ -111,10 +115,10 @@ def columns_by_scenario(
         in_second = second is not None and name in second.columns
         if own is not None and in_second:
             raise ArgumentError(
-                f"`attributes` names {name!r}, which both the table and `scenarios` have; rename or drop one"
+                f"`{argument}` names {name!r}, which both the table and `scenarios` have; rename or drop one"
             )
         if own is None and not in_second:
-            unknown_names([name], known, "attributes")
+            unknown_names([name], known, argument)
         frame = second if in_second and second is not None else table.frame
         found.append((name, _column(frame, name if in_second else str(own), name, labels)))
     return found

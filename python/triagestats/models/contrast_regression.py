@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from triagestats.intervals import jackknife_t, t_p_value
 from triagestats.matching import Keys, keys_of
 from triagestats.models.absorbed import Absorbed, fit_absorbed
 from triagestats.results import Note, tidy_frame
+from triagestats.schema import Weights
 from triagestats.tolerances import ROUNDING
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     Codes = NDArray[np.int64]
 
 __all__ = ["ContrastRegressions", "contrast_regressions"]
+
+_ALIKE: Final = 0.1
+"""How many standard errors two estimates may be apart and still be called alike."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +100,7 @@ class ContrastRegressions:
                 }
             yield row
 
-    def notes(self, contrasts: pl.DataFrame, conf_level: float) -> tuple[Note, ...]:
+    def notes(self, contrasts: pl.DataFrame, conf_level: float, weights: Weights) -> tuple[Note, ...]:
         """Where the regression and the direct contrast do not both exclude 0, or lie on different sides."""
         direct = {
             (row["term"], row["contrast"]): row
@@ -113,12 +117,23 @@ class ContrastRegressions:
                     "regression_disagrees",
                     f"{row['contrast']}: the fixed-effects regression gives {row['estimate']:+.3f} "
                     f"[{row['conf_low']:.3f}, {row['conf_high']:.3f}], the contrast {other['estimate']:+.3f} "
-                    f"[{other['conf_low']:.3f}, {other['conf_high']:.3f}]; the regression weighs answers, "
-                    "the contrast scenarios.",
+                    f"[{other['conf_low']:.3f}, {other['conf_high']:.3f}]; {_why(row, other, weights)}.",
                     "caution",
                 )
             )
         return tuple(found)
+
+
+def _why(row: dict[str, Any], other: dict[str, Any], weights: Weights) -> str:
+    """What may make the two differ."""
+    apart = abs(row["estimate"] - other["estimate"])
+    if apart <= _ALIKE * max(row["std_error"] or 0.0, other["std_error"] or 0.0):
+        return (
+            f"the estimates are alike, their errors are not: CRV1 here, {other['method'].split(';')[0]} there"
+        )
+    if weights == "scenario":
+        return "the regression weighs answers, the contrast scenarios"
+    return "the regression weighs a cell by the answers on both sides of it, the contrast by matched keys"
 
 
 def _side(row: dict[str, Any]) -> int | None:
@@ -142,8 +157,9 @@ def _status(clusters: int) -> tuple[str, str | None]:
 def contrast_regressions(design: Design, *, metric: str | None) -> ContrastRegressions | None:
     """`score ~ condition | scenario x model x variant`, for each condition column, pooled and by model.
 
-    With several columns the cells hold the levels of the others too. Computed from the sums of the cells,
-    which lie in one cluster each. None where nothing is compared, or no cell links two levels.
+    In a study of one scenario its clusters stand for the scenario. With several columns the cells hold the
+    levels of the others too. Computed from the sums of the cells, which lie in one cluster each. None where
+    nothing is compared, or no cell links two levels.
     """
     keys = keys_of(design, "cell")
     models: list[int | None] = [None, *(range(len(design.models)) if design.has_models else ())]
@@ -160,7 +176,8 @@ def contrast_regressions(design: Design, *, metric: str | None) -> ContrastRegre
                 fits.append(_Fitted(factor.name, factor.levels, place, name, fit, noise))
     if not fits:
         return None
-    cells = ["scenario", *(["model"] if design.has_models else [])]
+    units = design.axes[0].name if design.n_units > design.n_scenarios else "scenario"
+    cells = [units, *(["model"] if design.has_models else [])]
     if "variant" in design.responses.columns:
         cells.append("variant")
     if len(design.factors) > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from triagestats.errors import ArgumentError, DesignError
-from triagestats.models.leverage import Leverage, leverage_of
+from triagestats.models.leverage import Leverage, estimable_without_one, leverage_of
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.sandwich import (
     SmallSample,
@@ -20,7 +20,7 @@ from triagestats.models.sandwich import (
     intersections,
     meat_inverse,
 )
-from triagestats.models.within import is_nested, n_levels
+from triagestats.models.within import Orthogonal, is_nested, n_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def check_convention(matrix: ModelMatrix, vcov: Vcov, small: SmallSample) -> int
 
 
 def covariance_of(
-    matrix: ModelMatrix, within: Array, residuals: Array, vcov: Vcov, small: SmallSample
+    matrix: ModelMatrix, columns: Orthogonal, residuals: Array, vcov: Vcov, small: SmallSample
 ) -> Covariance:
     """The covariance matrix of least-squares coefficients.
 
@@ -118,8 +118,8 @@ def covariance_of(
     ----------
     matrix
         What was fitted.
-    within
-        Its regressors after fixed effects, shape (n, k), without weights.
+    columns
+        Its regressors after fixed effects, times the roots of the weights.
     residuals
         Shape (n,), without weights.
     vcov, small
@@ -131,38 +131,37 @@ def covariance_of(
         As `check_convention`.
     """
     parameters = check_convention(matrix, vcov, small)
-    n, k = within.shape
+    n, k = columns.basis.shape
     clustered = vcov in _POWERS
     clusters = matrix.clusters if clustered else ()
     satterthwaite = small.df == "satterthwaite" or (small.df == "auto" and vcov == "CRV2")
     root = np.ones(n) if matrix.weights is None else np.sqrt(matrix.weights)
-    x, e = within * root[:, None], residuals * root
-    bread = np.asarray(np.linalg.inv(x.T @ x), dtype=np.float64)
+    e = residuals * root
+    turn = columns.inverse
     sizes = tuple(map(n_levels, clusters))
     estimable = np.ones(k, dtype=bool)
     repaired = made = None
     if vcov == "CRV1" and len(clusters) == 1 and _is_small(matrix):
-        made = leverage_of(matrix.x, matrix.absorbed, matrix.weights, residuals, clusters[0])
-        estimable = made.estimable()
-    scores = x * e[:, None]
+        estimable = estimable_without_one(columns, matrix.x, matrix.absorbed, matrix.weights, clusters[0])
+    scores = columns.basis * e[:, None]
     if vcov == "iid":
-        plain = bread * float(e @ e) / n
+        plain = turn @ turn.T * (float(e @ e) / n)
         factors: tuple[float, ...] = (n / (n - parameters) if small.k else 1.0,)
         found = raw = plain * factors[0]
     elif vcov == "HC1":
-        plain = meat_inverse(bread, scores)
+        plain = meat_inverse(turn.T, scores)
         factors = (n / (n - parameters) if small.k else 1.0,)
         found = raw = plain * factors[0]
     elif len(clusters) == 2:
         sums = [cluster_sums(scores, codes) for codes in (*clusters, intersections(clusters))]
         factors = cluster_factors(n, parameters, [len(part) for part in sums], small)
-        parts = [meat_inverse(bread, part) for part in sums]
+        parts = [meat_inverse(turn.T, part) for part in sums]
         plain = parts[0] + parts[1] - parts[2]
         scaled = [factor * part for factor, part in zip(factors, parts, strict=True)]
         two = crossed(scaled[0], scaled[1], scaled[2], small.repair)
         found, raw, repaired = two.vcov, two.unrepaired, two.repaired
     else:
-        plain = meat_inverse(bread, cluster_sums(scores, clusters[0]))
+        plain = meat_inverse(turn.T, cluster_sums(scores, clusters[0]))
         g = sizes[0]
         if vcov == "CRV1":
             factors = cluster_factors(n, parameters, sizes, small)

@@ -37,12 +37,16 @@ class Columns:
         The parts of the formula, `a:x`, each with the names that it became.
     contrasts
         Of each dummy the comparison in words, `b - a`.
+    single
+        Columns of categories with one level, and this level.
     """
 
     values: Array
     names: tuple[str, ...]
     parts: Mapping[str, tuple[str, ...]]
     contrasts: Mapping[str, str]
+    single: Mapping[str, str]
+    _formula: Formula
     _frame: Any
     _spec: Any
 
@@ -58,13 +62,14 @@ class Columns:
         """
         import pandas as pd
 
-        held = self._frame[name]
+        code = self._formula.coded.code(name)
+        held = self._frame[code]
         changed: Any
         if isinstance(held.dtype, pd.CategoricalDtype):
             changed = pd.Categorical([values] * len(held), dtype=held.dtype)
         else:
             changed = np.broadcast_to(np.asarray(values, dtype=np.float64), len(held))
-        return _materialised(self._spec, self._frame.assign(**{name: changed}))[0]
+        return _materialised(self._spec, self._formula, self._frame.assign(**{code: changed}))[0]
 
 
 def is_category(series: pl.Series) -> bool:
@@ -95,53 +100,64 @@ def columns_of(formula: Formula, frame: pl.DataFrame) -> Columns:
         raise need_extra(error, "formulaic") from error
     held: dict[str, Any] = {}
     contrasts: dict[str, str] = {}
+    single: dict[str, str] = {}
     for name in formula.regressors:
-        series = frame[name]
+        series, code = frame[name], formula.coded.code(name)
         if not is_category(series):
             numbers = series.cast(pl.Float64 if series.dtype == pl.Boolean else series.dtype)
-            held[name] = (
+            held[code] = (
                 numbers.cast(pl.Float64).to_numpy() if numbers.dtype.is_decimal() else numbers.to_numpy()
             )
             continue
         levels = levels_in(series)
+        if len(levels) == 1:
+            single[name] = levels[0]
         place = {level: code for code, level in enumerate(levels)}
         codes: Any = as_text(series, name).replace_strict(place, return_dtype=pl.Int32).to_numpy()
-        held[name] = pd.Categorical.from_codes(codes, categories=pd.Index(levels))
+        held[code] = pd.Categorical.from_codes(codes, categories=pd.Index(levels))
         for level in levels[1:]:
             for written in (name, f"C({name})"):
                 contrasts[f"{written}[T.{level}]"] = f"{level} - {levels[0]}"
     table = pd.DataFrame(held, index=pd.RangeIndex(frame.height))
-    values, spec = _materialised(Parsed(formula.fixed), table)
-    names = [INTERCEPT if name == "Intercept" else name for name in spec.column_names]
-    parts = {str(part): tuple(names[where]) for part, where in spec.term_slices.items()}
+    values, spec = _materialised(Parsed(formula.coded.text), formula, table)
+    names = [INTERCEPT if name == "Intercept" else formula.coded.decoded(name) for name in spec.column_names]
+    parts = {
+        formula.coded.decoded(str(part)): tuple(names[where]) for part, where in spec.term_slices.items()
+    }
     if formula.absorbed and INTERCEPT in names:
         values = np.delete(values, names.index(INTERCEPT), axis=1)
         names.remove(INTERCEPT)
         parts.pop("1", None)
     if twice := {name for name in names if names.count(name) > 1}:
         raise ArgumentError(f"`formula` makes two regressors of one name, {sorted(twice)}; rename a column")
-    if odd := [name for name, column in zip(names, values.T, strict=True) if not np.isfinite(column).all()]:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        odd = [name for name, column in zip(names, bad.T, strict=True) if column.any()]
+        count = int(bad.any(axis=1).sum())
         raise DataError(
-            f"`formula` has {', '.join(map(repr, odd))}, which is not finite in some rows; drop these rows, "
-            "or take another function"
+            f"`formula` has {', '.join(map(repr, odd))}, which is not finite in some rows ({count:,} of "
+            f"{len(values):,}); drop these rows, or take another function"
         )
-    return Columns(values, tuple(names), parts, contrasts, table, spec)
+    return Columns(values, tuple(names), parts, contrasts, single, formula, table, spec)
 
 
-def _materialised(wanted: Any, table: Any) -> tuple[Array, Any]:
+def _materialised(wanted: Any, formula: Formula, table: Any) -> tuple[Array, Any]:
     """Values of a parsed formula or a specification, and the specification."""
     import warnings
 
     from formulaic.errors import FormulaicError
 
+    functions = {"i": _i, "sqrt": np.sqrt, "log1p": np.log1p, "expm1": np.expm1}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # deprecations between pandas and formulaic
-            made = wanted.get_model_matrix(table, context={"i": _i}, output="numpy")
-    except FormulaicError as error:
-        said = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
-        raise ArgumentError(f"`formula` cannot be computed: {said}") from None
-    return np.asarray(made, dtype=np.float64).reshape(len(table), -1), made.model_spec
+            # Deprecations between pandas and formulaic; logarithms of 0 and below are refused by name.
+            warnings.simplefilter("ignore")
+            made = wanted.get_model_matrix(table, context=functions, output="numpy", na_action="ignore")
+            values = np.asarray(made, dtype=np.float64).reshape(len(table), -1)
+    except (FormulaicError, ArithmeticError, LookupError, SyntaxError, TypeError, ValueError) as error:
+        said = formula.coded.decoded(re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().rstrip("."))
+        raise ArgumentError(f"`formula` cannot be computed: {said}. It is {formula.text!r}") from None
+    return values, made.model_spec
 
 
 def _i(factor: Any, x: Any = None, ref: object = None) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
-__all__ = ["Gram", "gram_of", "paths"]
+__all__ = ["PIVOT", "Gram", "gram_of", "paths"]
 
 PIVOT: Final = 1e-9
 """A column of which less than this share (as a square) is left beside the others does not vary."""

@@ -15,13 +15,14 @@ from triagestats.models.formula import need_extra
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.sandwich import Vcov
 from triagestats.models.within import demeaned, dummies, n_levels
+from triagestats.results import Note
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
-__all__ = ["Engine", "Fitted", "compare_engines", "fit_engine"]
+__all__ = ["Engine", "EngineError", "Fitted", "compare_engines", "fit_engine"]
 
 Engine = Literal["pyfixest", "linearmodels", "statsmodels"]
 
@@ -29,6 +30,14 @@ _MOST_CELLS: Final = 5_000_000
 """Dummies are spelled out for statsmodels up to so many numbers."""
 _MOST_REFITS: Final = 100
 """Up to so many clusters pyfixest leaves each out in turn."""
+
+
+_AGREE: Final = 1e-4
+"""How far the estimates of an engine may lie from ours without a note, in standard errors."""
+
+
+class EngineError(Exception):
+    """An engine gave no estimates, and why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +63,8 @@ def fit_engine(engine: Engine, matrix: ModelMatrix) -> Array:
     ------
     ArgumentError
         If the library is not installed.
+    EngineError
+        If it fails, or leaves a regressor out.
     """
     fits: dict[str, Callable[[ModelMatrix, Vcov | None], Fitted]] = {
         "pyfixest": _pyfixest,
@@ -64,8 +75,10 @@ def fit_engine(engine: Engine, matrix: ModelMatrix) -> Array:
         return fits[engine](matrix, None).estimates
 
 
-def compare_engines(matrix: ModelMatrix, vcov: Vcov, own: Fitted, plain_errors: Array) -> pl.DataFrame:
-    """Estimates, errors and factors of every engine side by side.
+def compare_engines(
+    matrix: ModelMatrix, vcov: Vcov, own: Fitted, plain_errors: Array, units: Array
+) -> tuple[pl.DataFrame, list[Note]]:
+    """Estimates, errors and factors of every engine side by side, and notes on those that fail or differ.
 
     Parameters
     ----------
@@ -77,58 +90,93 @@ def compare_engines(matrix: ModelMatrix, vcov: Vcov, own: Fitted, plain_errors: 
         What this package reports.
     plain_errors
         Errors without a small-sample factor, shape (k,).
+    units
+        Differences between estimates are in multiples of these, shape (k,).
 
     Returns
     -------
-    DataFrame
+    tuple
         One row for an engine and term: `engine`, `term`, `estimate`, `std_error` by the engine's own
-        convention, and `factor`, the square of that error over the one without a factor.
+        convention, and `factor`, the square of that error over the one without a factor; and the notes.
 
     Notes
     -----
     pyfixest counts K without nested effects; linearmodels (debiased) counts all effects, or none where all
     are nested; statsmodels on demeaned rows counts the regressors alone, and with a dummy for each level all
     effects. The last is fitted where it is small. Errors that an engine does not have are null, and so
-    are those of pyfixest's CRV3 beyond 100 clusters, which it refits one by one.
+    are those of pyfixest's CRV3 beyond 100 clusters, which it refits one by one. Where an engine gives no
+    estimates its numbers are null.
     """
-    fits = [own]
+    fits: list[Fitted] = [own]
+    notes: list[Note] = []
     for engine, fit in (
         ("pyfixest", _pyfixest),
         ("linearmodels", _linearmodels),
         ("statsmodels", _within),
         ("statsmodels", _with_dummies),
     ):
-        with _library(engine):
-            found = fit(matrix, vcov)
-        if found is not None:
-            fits.append(found)
-    rows = []
-    for fitted in fits:
-        for j, term in enumerate(matrix.terms):
-            error = None if fitted.errors is None else float(fitted.errors[j])
-            plain = float(plain_errors[j])
-            rows.append(
-                {
-                    "engine": fitted.engine,
-                    "term": term,
-                    "estimate": float(fitted.estimates[j]),
-                    "std_error": error,
-                    "factor": None if error is None or not plain > 0 else (error / plain) ** 2,
-                }
+        try:
+            with _library(engine):
+                found = fit(matrix, vcov)
+        except EngineError as error:
+            nothing = np.full(len(matrix.terms), np.nan)
+            fits.append(Fitted(engine, nothing, None))
+            message = f"{engine} gives no estimates for these columns ({error}); its row is empty."
+            notes.append(Note("crosscheck", message, "caution"))
+            continue
+        if found is None:
+            continue
+        fits.append(found)
+        off = float(np.max(np.abs(found.estimates - own.estimates) / units))
+        if not off <= _AGREE:
+            message = (
+                f"The estimates of {found.engine} are up to {off:.2g} standard errors off ours: it was "
+                "given the columns as they are, and loses digits where means are large or regressors nearly "
+                "collinear."
             )
+            notes.append(Note("crosscheck", message, "caution"))
     schema = {"engine": pl.String, "term": pl.String, "estimate": pl.Float64, "std_error": pl.Float64}
-    return pl.DataFrame(rows, schema=schema | {"factor": pl.Float64})
+    rows = [row for fitted in fits for row in _compared(fitted, matrix.terms, plain_errors)]
+    return pl.DataFrame(rows, schema=schema | {"factor": pl.Float64}), notes
+
+
+def _compared(fitted: Fitted, terms: tuple[str, ...], plain_errors: Array) -> Iterator[dict[str, Any]]:
+    """A row for each term; numbers that are not known are null."""
+    for j, term in enumerate(terms):
+        estimate, plain = float(fitted.estimates[j]), float(plain_errors[j])
+        error = None if fitted.errors is None or np.isnan(fitted.errors[j]) else float(fitted.errors[j])
+        yield {
+            "engine": fitted.engine,
+            "term": term,
+            "estimate": None if np.isnan(estimate) else estimate,
+            "std_error": error,
+            "factor": None if error is None or not plain > 0 else (error / plain) ** 2,
+        }
 
 
 @contextmanager
 def _library(engine: str) -> Iterator[None]:
-    """Deprecations between libraries are none of the caller's."""
+    """Deprecations between libraries are none of the caller's; whatever else they raise has one name."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             yield
     except ImportError as error:
         raise need_extra(error, engine) from error
+    except EngineError:
+        raise
+    except Exception as error:  # other libraries raise what they like
+        said = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
+        raise EngineError(f"{type(error).__name__}: {said}" if said else type(error).__name__) from error
+
+
+def _estimates(values: Any, names: list[str], matrix: ModelMatrix) -> Array:
+    """The coefficients by name, if all are there."""
+    gone = [term for name, term in zip(names, matrix.terms, strict=True) if name not in values.index]
+    if gone:
+        raise EngineError(f"it leaves out {', '.join(gone)} as collinear")
+    found: Array = values.loc[names].to_numpy(dtype=np.float64)
+    return found
 
 
 def _pyfixest(matrix: ModelMatrix, vcov: Vcov | None) -> Fitted:
@@ -158,7 +206,7 @@ def _pyfixest(matrix: ModelMatrix, vcov: Vcov | None) -> Fitted:
     )
     return Fitted(
         "pyfixest",
-        fit.coef().loc[names].to_numpy(dtype=np.float64),
+        _estimates(fit.coef(), names, matrix),
         fit.se().loc[names].to_numpy(dtype=np.float64) if kind != "iid" or vcov == "iid" else None,
     )
 
@@ -183,7 +231,7 @@ def _linearmodels(matrix: ModelMatrix, vcov: Vcov | None) -> Fitted:
     fit = model.fit(**kinds.get(vcov or "iid", kinds["iid"]), debiased=True)
     return Fitted(
         "linearmodels",
-        fit.params.loc[names].to_numpy(dtype=np.float64),
+        _estimates(fit.params, names, matrix),
         fit.std_errors.loc[names].to_numpy(dtype=np.float64) if vcov in kinds else None,
     )
 

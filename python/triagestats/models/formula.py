@@ -10,14 +10,23 @@ from typing import Any, Final
 
 from triagestats.errors import ArgumentError, ArgumentTypeError, TriagestatsError
 from triagestats.labels import listed
+from triagestats.models.formula_names import CodedTerms, coded_terms
 
-__all__ = ["INTERCEPT", "Formula", "RandomTerm", "need_extra", "parse_formula", "unknown_names"]
+__all__ = [
+    "INTERCEPT",
+    "Formula",
+    "RandomTerm",
+    "need_extra",
+    "parse_formula",
+    "refuse_random",
+    "unknown_names",
+    "with_regressors",
+]
 
 INTERCEPT: Final = "(Intercept)"
 """Name of the constant among the terms."""
 
 _EXAMPLE: Final = "such as 'correct ~ condition | scenario^model'"
-_FUNCTIONS: Final = frozenset({"i"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +54,8 @@ class Formula:
         The fixed effects behind `|`; `a^b` is one effect of two columns.
     random
         The terms `(1 | group)`.
-    regressors
-        The columns that the regressors are made of, sorted.
+    coded
+        The regressors with codes for their columns.
     names
         Every column that is named, sorted.
     """
@@ -56,8 +65,13 @@ class Formula:
     fixed: str
     absorbed: tuple[tuple[str, ...], ...]
     random: tuple[RandomTerm, ...]
-    regressors: tuple[str, ...]
+    coded: CodedTerms
     names: tuple[str, ...]
+
+    @property
+    def regressors(self) -> tuple[str, ...]:
+        """The columns that the regressors are made of, sorted."""
+        return self.coded.columns
 
     @property
     def absorbed_names(self) -> tuple[str, ...]:
@@ -78,12 +92,12 @@ levels without the first, numbers and true/false stay one column |
     | `C(x)` | a column of numbers as a category |
     | `i(a, x)`, `i(a, ref='u')` | pyfixest's: x by level of a, every level (or all but `ref`); \
 without x and ref, all but the first |
-    | `log(x)`, `I(x**2)` | a function of columns |
     | `0 + a` | without a constant |
     | `... | f + g + h^k` | fixed effects that are absorbed; `h^k` is one for each pair of levels |
     | `(1 | g)`, `(x | g)` | random terms, for mixed models |
 
-    A name that is no Python name stands between backticks.
+    A name that is no Python name stands between backticks. A name is that of a function where a bracket
+    follows, so that columns may have the names of functions; other functions and Python are not run.
 
     Parameters
     ----------
@@ -131,15 +145,55 @@ without x and ref, all but the first |
         )
     fixed, random = _random(right)
     absorbed = tuple(_effect(effect, text) for effect in _split(effects[0], "+")) if effects else ()
-    regressors = _columns(fixed, text)
-    names = {outcome} | regressors | {name for parts in absorbed for name in parts}
+    coded = _coded(fixed, text)
+    names = {*coded.columns, *(name for parts in absorbed for name in parts)}
     for term in random:
-        names |= _columns(term.terms, text) | _columns(term.group, text)
-    return Formula(text, outcome, fixed, absorbed, random, tuple(sorted(regressors)), tuple(sorted(names)))
+        names |= {*_coded(term.terms, text).columns, *_coded(term.group, text).columns}
+    if outcome in names:
+        raise ArgumentError(f"`formula` has the outcome {outcome!r} on both sides of ~; it is {text!r}")
+    return Formula(text, outcome, fixed, absorbed, random, coded, tuple(sorted({outcome, *names})))
 
 
-def unknown_names(names: Iterable[str], known: Collection[str], argument: str = "formula") -> None:
-    """Refuse names that the data do not have, with those that are near.
+def with_regressors(formula: Formula, added: Iterable[str]) -> Formula:
+    """The formula with columns added to its regressors."""
+    fixed = " + ".join([formula.fixed, *map(_quoted, added)])
+    effects = " + ".join("^".join(map(_quoted, parts)) for parts in formula.absorbed)
+    return parse_formula(f"{_quoted(formula.outcome)} ~ {fixed}" + (f" | {effects}" if effects else ""))
+
+
+def refuse_random(formula: Formula, model: str, instead: str) -> None:
+    """Refuse random terms.
+
+    Parameters
+    ----------
+    formula
+        What was asked for.
+    model
+        What has none, such as `a linear probability model`.
+    instead
+        What to do.
+
+    Raises
+    ------
+    ArgumentError
+        If there is one.
+    """
+    if formula.random:
+        term = formula.random[0]
+        raise ArgumentError(
+            f"`formula` has the random term ({term.terms} | {term.group}), which {model} does not have: "
+            f"{instead}"
+        )
+
+
+def unknown_names(
+    names: Iterable[str],
+    known: Collection[str],
+    argument: str = "formula",
+    owner: str = "the data do",
+    what: str = "columns",
+) -> None:
+    """Refuse names that the data (or another owner) do not have, with those that are near.
 
     Raises
     ------
@@ -152,8 +206,8 @@ def unknown_names(names: Iterable[str], known: Collection[str], argument: str = 
     near = [match for name in absent for match in difflib.get_close_matches(name, known, n=2, cutoff=0.6)]
     hint = f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
     raise ArgumentError(
-        f"`{argument}` names {', '.join(map(repr, absent))}, which the data do not have.{hint} The columns "
-        f"are {listed(known)}"
+        f"`{argument}` names {', '.join(map(repr, absent))}, which {owner} not have.{hint} The {what} are "
+        f"{listed(known)}"
     )
 
 
@@ -215,17 +269,22 @@ def _effect(effect: str, text: str) -> tuple[str, ...]:
     return parts
 
 
-def _columns(fixed: str, text: str) -> set[str]:
-    """The names in a part of the formula."""
+def _quoted(name: str) -> str:
+    return f"`{name}`"
+
+
+def _coded(fixed: str, text: str) -> CodedTerms:
+    """A part of the formula with codes for its columns, if formulaic can parse it."""
+    coded = coded_terms(fixed, text)
     formulaic = _formulaic()
     try:
-        parsed = formulaic.Formula(fixed)
-    except formulaic.errors.FormulaSyntaxError as error:
+        parsed = formulaic.Formula(coded.text)
+    except formulaic.errors.FormulaicError as error:
         said = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).partition("\n")[0].strip()
-        raise ArgumentError(f"`formula` cannot be read: {said} It is {text!r}") from None
+        raise ArgumentError(f"`formula` cannot be read: {coded.decoded(said)} It is {text!r}") from None
     if hasattr(parsed, "lhs"):
         raise ArgumentError(f"`formula` must have one part before |; got {text!r}")
-    return set(map(str, parsed.required_variables)) - _FUNCTIONS
+    return coded
 
 
 def _formulaic() -> Any:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from triagestats.errors import ArgumentError
+from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
 from triagestats.vectors import numbers_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class FactorSize:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Generalisability:
+class Generalisability(ModelResult):
     """Errors that other designs would have; see `VarianceComponents.generalisability`.
 
     Attributes
@@ -154,12 +154,7 @@ class Generalisability:
 
     def to_dict(self) -> dict[str, Any]:
         """The designs and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "designs": plain(self.frame),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return result_as_json(self, designs=plain(self.frame))
 
     def __repr__(self) -> str:
         compared = "" if self.contrast is None else f", contrasts of two levels of {self.contrast}"
@@ -243,6 +238,7 @@ def generalisability(
     observed_repetitions: float,
     *,
     numbers: Mapping[str, object],
+    arguments: Mapping[str, str],
     n_repetitions: object,
     contrast: str | None,
     measured: str | None,
@@ -254,6 +250,8 @@ def generalisability(
     ----------
     numbers
         Numbers of levels that were asked for, by factor.
+    arguments
+        The arguments that they came by, for messages.
     """
     chosen = _known([fixed] if isinstance(fixed, str) else list(fixed or []), factors, "fixed")
     held = frozenset([*(name for name, f in factors.items() if not f.random), *chosen])
@@ -273,7 +271,9 @@ def generalisability(
         _known([measured], factors, "measured")
     _known(numbers, factors, "n_levels")
     asked = {
-        name: _counts(value, f"number of {name}") for name, value in numbers.items() if value is not None
+        name: _counts(value, arguments.get(name, f"n_levels[{name!r}]"))
+        for name, value in numbers.items()
+        if value is not None
     }
     for name in asked:
         if not factors[name].random or name in held:
@@ -320,6 +320,8 @@ def _counts(value: object, what: str) -> list[float]:
     """One number of levels, or several."""
     single = isinstance(value, int | float)
     numbers: list[float] = numbers_of([value] if single else value, what, dimensions=(1,)).tolist()
-    if not all(number >= 1 for number in numbers):
-        raise ArgumentError(f"`{what}` must be at least 1; got {value!r}")
+    if not all(number >= 1 and number == int(number) for number in numbers):
+        raise ArgumentError(
+            f"`{what}` must be a whole number of at least 1, or several such as [50, 100]; got {value!r}"
+        )
     return numbers

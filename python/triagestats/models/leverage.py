@@ -10,7 +10,7 @@ import numpy as np
 
 from triagestats.errors import DesignError
 from triagestats.models.sandwich import cluster_sums
-from triagestats.models.within import demeaned, dummies, independent, is_nested, n_levels
+from triagestats.models.within import Orthogonal, demeaned, dummies, independent, is_nested, n_levels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
-__all__ = ["Leverage", "leverage_of"]
+__all__ = ["Leverage", "estimable_without_one", "leverage_of"]
 
 _NULL: Final = 1e-10
 """Of I - H_gg: an eigenvalue below is 0, so that the cluster alone fixes a combination of coefficients."""
+_NEAR: Final = 1e-6
+"""How far below 1 the leverage of a cluster may be where it decides something alone."""
 _LARGEST: Final = 60_000_000
 """Numbers to hold at most: clusters times the square of the columns."""
 
@@ -121,6 +123,51 @@ def leverage_of(
     DesignError
         If too many levels of fixed effects are not nested in the clusters.
     """
+    turned, root = _orthonormal(x, absorbed, weights, clusters)
+    values, vectors = np.linalg.eigh(_blocks(turned, clusters))
+    if weights is not None:
+        residuals = residuals * np.sqrt(weights)
+    return Leverage(
+        root=root[: x.shape[1]],
+        values=values.clip(0.0, 1.0),
+        vectors=vectors,
+        scores=cluster_sums(turned * residuals[:, None], clusters),
+    )
+
+
+def estimable_without_one(
+    columns: Orthogonal, x: Array, absorbed: Sequence[Codes], weights: Array | None, clusters: Codes
+) -> NDArray[np.bool_]:
+    """Whether each of k coefficients can be estimated without any one of the clusters, shape (k,).
+
+    A cluster that decides something alone has a leverage of 1 or more in all, so that only such
+    clusters are looked at.
+
+    Parameters
+    ----------
+    columns
+        The regressors after fixed effects and weights.
+    x, absorbed, weights, clusters
+        As in `leverage_of`.
+    """
+    k = x.shape[1]
+    if all(is_nested(codes, clusters) for codes in absorbed):
+        turned, root = columns.basis, columns.inverse
+    else:
+        turned, root = _orthonormal(x, absorbed, weights, clusters)
+    own = np.bincount(clusters, weights=(turned**2).sum(axis=1))
+    rows = (own > 1 - _NEAR)[clusters]
+    if not rows.any():
+        return np.ones(k, dtype=bool)
+    some = np.unique(clusters[rows], return_inverse=True)[1].astype(np.int64)
+    values, vectors = np.linalg.eigh(_blocks(turned[rows], some))
+    return Leverage(root[:k], values.clip(0.0, 1.0), vectors, np.zeros(values.shape)).estimable()
+
+
+def _orthonormal(
+    x: Array, absorbed: Sequence[Codes], weights: Array | None, clusters: Codes
+) -> tuple[Array, Array]:
+    """Regressors and dummies of effects not nested in clusters as orthonormal columns, and L."""
     k = x.shape[1]
     nested = [codes for codes in absorbed if is_nested(codes, clusters)]
     others = [codes for codes in absorbed if not is_nested(codes, clusters)]
@@ -135,17 +182,17 @@ def leverage_of(
     after = demeaned(before, nested, weights)
     if weights is not None:
         before, after = before * np.sqrt(weights)[:, None], after * np.sqrt(weights)[:, None]
-        residuals = residuals * np.sqrt(weights)
     kept = independent(after, before)
     kept[:k] = True
-    z = after[:, kept]
-    root = np.linalg.inv(np.linalg.qr(z, mode="r"))
-    turned = z @ root
-    blocks = np.stack([cluster_sums(turned * column[:, None], clusters) for column in turned.T], axis=1)
-    values, vectors = np.linalg.eigh(blocks)
-    return Leverage(
-        root=root[:k],
-        values=values.clip(0.0, 1.0),
-        vectors=vectors,
-        scores=cluster_sums(turned * residuals[:, None], clusters),
-    )
+    turned, upper = np.linalg.qr(after[:, kept])
+    return turned, np.linalg.inv(upper)
+
+
+def _blocks(turned: Array, clusters: Codes) -> Array:
+    """Cross products of orthonormal columns by cluster, shape (G, p, p)."""
+    p = turned.shape[1]
+    blocks = np.empty((n_levels(clusters), p, p))
+    for one in range(p):
+        sums = cluster_sums(turned[:, : one + 1] * turned[:, [one]], clusters)
+        blocks[:, one, : one + 1] = blocks[:, : one + 1, one] = sums
+    return blocks

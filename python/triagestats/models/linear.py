@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,20 +11,19 @@ import numpy as np
 from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
-from triagestats.models.covariance import Covariance, check_convention, covariance_of
+from triagestats.models.covariance import check_convention, covariance_of
 from triagestats.models.design_columns import Columns, columns_of
-from triagestats.models.engines import Engine, Fitted, compare_engines, fit_engine
-from triagestats.models.formula import Formula, parse_formula
+from triagestats.models.engines import Engine, EngineError, Fitted, compare_engines, fit_engine
+from triagestats.models.formula import Formula, parse_formula, refuse_random
 from triagestats.models.linear_model import LinearModel
-from triagestats.models.linear_notes import notes_of, undefined_terms
+from triagestats.models.linear_notes import constant_categories, notes_of, undefined_terms
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.model_data import ClusterArgument, ModelData, Singletons, read_model_data
 from triagestats.models.sandwich import SmallSample, Vcov
-from triagestats.models.within import demeaned, independent, n_levels
+from triagestats.models.within import Orthogonal, demeaned, n_levels, orthogonal
 from triagestats.results import Note
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["LinearModel", "lpm"]
 
 _PERFECT: Final = 1e-10
-"""Residuals below this share of the outcome, as lengths, are rounding."""
+"""Residuals below this share of what the outcome varies, as lengths, are rounding."""
+_ROUNDING: Final = 1e-13
+"""The same of the outcome with its mean."""
 _AGREE: Final = 1e-5
-"""How far the estimates of an engine may lie from the normal equations, relative to their plain errors."""
+"""How far the estimates of an engine may lie from the solution, in standard errors without factor."""
 
 
 def lpm(
@@ -68,6 +70,7 @@ def lpm(
         A table of any make, or a ResponseTable, whose columns are known by their roles and own names.
     cluster
         One or two columns. Default: those of the ResponseTable, else the column recognised as the scenario.
+        A row that is complete but for its cluster is refused, whether or not the cluster is absorbed too.
     vcov
         `CRV1`: the cluster sandwich. `CRV2`: Bell and McCaffrey's, unbiased under independence, with
         Satterthwaite's degrees of freedom. `CRV3`: the cluster jackknife,
@@ -81,9 +84,12 @@ def lpm(
         "full", "none": which absorbed effects K counts), `k` and `g` (whether the two factors apply),
         `two_way` ("min", "conventional"), `repair`, `center`, `df`.
     engine
-        The library of the estimates. The errors follow `vcov` and `small_sample` whatever the engine.
+        The library of the estimates. It is given the regressors as orthonormal columns, and checked against
+        a QR decomposition, which stands in, with a note, where the two differ. Which regressors are
+        collinear and the errors by `vcov` and `small_sample` do not depend on the engine.
     crosscheck
-        Fit by all engines; their own errors and factors are in `crosscheck` of the result.
+        Fit by all engines; their own errors and factors are in `crosscheck` of the result. They are given
+        the columns as they are: a note says which of them refuse, or lose digits.
     conf_level
         Level of the intervals.
 
@@ -116,8 +122,13 @@ def lpm(
     CRV3 is centred at the estimate. pyfixest's has no (G-1)/G and the factor of CRV1 in its place.
 
     Assumptions: the mean is linear in the regressors, clusters are independent, many, and none dominates.
-    With few clusters CRV1 is too small: prefer CRV2, CRV3 or `wild_bootstrap`. Fitted values of a linear
-    probability model may leave 0 to 1; `logit` does not.
+    With few clusters CRV1 is too small: prefer CRV2, CRV3 or `wild_bootstrap`; below 12 clusters a note says
+    so. Intervals are given for two clusters and more, where `analyze` withholds its own below five: it
+    chooses what to show, and a model that was asked for shows its numbers beside the doubt. Fitted values of
+    a linear probability model may leave 0 to 1; `logit` does not.
+
+    Large means, units and near collinearity cost no digits: estimates and errors come from orthonormal
+    columns. A regressor of which less than 1e-9 is left beside the others is collinear, for every engine.
 
     References
     ----------
@@ -153,43 +164,57 @@ def lpm(
     level = valid_level(conf_level)
     small = _small_sample(small_sample)
     parsed = parse_formula(formula)
-    if parsed.random:
-        raise ArgumentError(
-            f"`formula` has the random term ({parsed.random[0].terms} | {parsed.random[0].group}), which a "
-            "linear probability model does not have: use ts.mixed, or absorb the group behind |"
-        )
+    refuse_random(
+        parsed,
+        "a linear probability model",
+        "use ts.variance_components, or absorb the group behind |",
+    )
     clustered = vcov.startswith("CRV")
     rows = read_model_data(
         parsed, data, cluster=cluster, clustered=clustered, weights=weights, singletons=singletons
     )
     columns = columns_of(parsed, rows.frame)
-    if not columns.names:
+    if not columns.parts:
         raise DesignError("`formula` has no regressors; name one on the right of ~")
+    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
+    root = np.sqrt(w)
     within = demeaned(columns.values, rows.absorbed, rows.weights)
-    kept, left_out = _kept(parsed, columns, rows, within)
+    regressors = orthogonal(within * root[:, None], columns.values * root[:, None])
+    left_out = _left_out(parsed, columns, rows, regressors.kept)
     matrix = ModelMatrix(
         y=rows.y,
-        x=columns.values[:, kept],
-        terms=tuple(name for name, keep in zip(columns.names, kept, strict=True) if keep),
+        x=columns.values[:, regressors.kept],
+        terms=tuple(name for name, keep in zip(columns.names, regressors.kept, strict=True) if keep),
         absorbed=rows.absorbed,
         absorbed_names=parsed.absorbed_names,
         weights=rows.weights,
         clusters=rows.clusters,
         cluster_names=rows.cluster_names,
     )
-    within = within[:, kept]
-    y_within = demeaned(rows.y[:, None], rows.absorbed, rows.weights)[:, 0]
     check_convention(matrix, vcov, small)
-    estimates = fit_engine(engine, matrix)
-    residuals = y_within - within @ estimates
-    covariance = covariance_of(matrix, within, residuals, vcov, small)
-    w = np.ones(len(rows.y)) if rows.weights is None else rows.weights
-    root = np.sqrt(w)[:, None]
+    y_within = demeaned(rows.y[:, None], rows.absorbed, rows.weights)[:, 0]
+    own = regressors.coefficients(y_within * root)
+    residuals = y_within - within[:, regressors.kept] @ own
     rss = float(w @ residuals**2)
-    perfect = rss <= _PERFECT**2 * float(w @ rows.y**2)
-    undefined = undefined_terms(matrix, within, w, rss, covariance, vcov, perfect=perfect)
-    ahead = np.asarray(np.linalg.lstsq(within * root, residuals * root[:, 0])[0], dtype=np.float64)
+    covariance = covariance_of(matrix, regressors, residuals, vcov, small)
+    with np.errstate(invalid="ignore"):
+        plain_errors = np.sqrt(np.diag(covariance.plain))
+    per_unit = (regressors.inverse**2).sum(axis=1)
+    # Estimates are compared in units of their errors; where there is no error, of rounding in the outcome.
+    units = np.maximum(plain_errors, _ROUNDING * np.sqrt(per_unit * float(w @ rows.y**2)))
+    estimates, notes = _by_engine(engine, matrix, regressors, y_within, own, units)
+    compared = None
+    if crosscheck:
+        errors = np.sqrt(np.where(np.diag(covariance.vcov) < 0, np.nan, np.diag(covariance.vcov)))
+        compared, doubts = compare_engines(
+            matrix, vcov, Fitted("triagestats", own, errors), plain_errors, units
+        )
+        notes += doubts
     mean = float(w @ rows.y / w.sum())
+    about_mean = float(w @ (rows.y - mean) ** 2)
+    perfect = rss <= max(
+        _PERFECT**2 * min(about_mean, float(w @ y_within**2)), _ROUNDING**2 * float(w @ rows.y**2)
+    )
     return LinearModel(
         formula=parsed.text,
         estimates=estimates,
@@ -203,17 +228,17 @@ def lpm(
         conf_level=level,
         parts=columns.parts,
         contrasts=columns.contrasts,
-        undefined=undefined,
+        undefined=undefined_terms(matrix, rss / len(w) * per_unit, covariance, vcov, perfect=perfect),
         dropped=tuple(left_out),
         n_missing=rows.n_missing,
         n_singletons=rows.n_singletons,
-        r_squared=_share(rss, float(w @ (rows.y - mean) ** 2)),
+        r_squared=_share(rss, about_mean),
         r_squared_within=_share(rss, float(w @ y_within**2)),
-        crosscheck=_crosscheck(matrix, vcov, estimates, covariance) if crosscheck else None,
+        crosscheck=compared,
         notes=(
             *rows.notes,
             *left_out.values(),
-            *_disagreement(engine, ahead, covariance),
+            *notes,
             *notes_of(matrix, covariance, vcov, small, given=cluster is not None, perfect=perfect),
         ),
     )
@@ -234,13 +259,11 @@ def _small_sample(given: SmallSample | Mapping[str, object] | None) -> SmallSamp
     return SmallSample(**given)  # type: ignore[arg-type]  # its values are checked there
 
 
-def _kept(
-    formula: Formula, columns: Columns, rows: ModelData, within: Array
-) -> tuple[NDArray[np.bool_], dict[str, Note]]:
-    """Which regressors can be estimated, and a note on each of the others."""
-    root = np.ones(len(rows.y)) if rows.weights is None else np.sqrt(rows.weights)
-    kept = independent(within * root[:, None], columns.values * root[:, None])
-    notes = {}
+def _left_out(
+    formula: Formula, columns: Columns, rows: ModelData, kept: NDArray[np.bool_]
+) -> dict[str, Note]:
+    """A note on each regressor that cannot be estimated."""
+    notes = constant_categories(columns)
     for j in np.flatnonzero(~kept):
         name, effect = columns.names[j], _swallowing(columns.values[:, j], formula, rows)
         why = (
@@ -253,7 +276,7 @@ def _kept(
     if not kept.any():
         said = " ".join(note.message for note in notes.values())
         raise DesignError(f"`formula` leaves no coefficient to estimate. {said}")
-    return kept, notes
+    return notes
 
 
 def _swallowing(column: Array, formula: Formula, rows: ModelData) -> str | None:
@@ -267,22 +290,31 @@ def _swallowing(column: Array, formula: Formula, rows: ModelData) -> str | None:
     return None
 
 
-def _crosscheck(matrix: ModelMatrix, vcov: Vcov, estimates: Array, covariance: Covariance) -> pl.DataFrame:
-    with np.errstate(invalid="ignore"):
-        own, without = np.sqrt(np.diag(covariance.vcov)), np.sqrt(np.diag(covariance.plain))
-    return compare_engines(matrix, vcov, Fitted("triagestats", estimates, own), without)
+def _by_engine(
+    engine: Engine, matrix: ModelMatrix, regressors: Orthogonal, y_within: Array, own: Array, units: Array
+) -> tuple[Array, list[Note]]:
+    """The estimates of an engine if they solve the model, else our own, with a note.
 
-
-def _disagreement(engine: Engine, ahead: Array, covariance: Covariance) -> tuple[Note, ...]:
-    """A note where the estimates of an engine do not solve the normal equations."""
-    off = np.abs(ahead) > _AGREE * np.sqrt(np.abs(np.diag(covariance.plain))) + np.finfo(float).eps
-    if not off.any():
-        return ()
+    The engine gets orthonormal regressors and an outcome of length sqrt(n), both less their fixed effects,
+    which it takes off again: then means, units and near collinearity cost no digits in any of them.
+    """
+    size = float(np.sqrt(np.mean(y_within**2))) or 1.0
+    roots = np.ones(len(y_within)) if matrix.weights is None else np.sqrt(matrix.weights)
+    stretch = np.sqrt(len(y_within))
+    easy = replace(matrix, x=regressors.basis * stretch / roots[:, None], y=y_within / size)
+    try:
+        estimates = regressors.inverse @ fit_engine(engine, easy) * (size * stretch)
+    except EngineError as error:
+        message = f"{engine} gave no estimates ({error}); they are from a QR decomposition instead."
+        return own, [Note("engine", message, "caution")]
+    off = float(np.max(np.abs(estimates - own) / units))
+    if off <= _AGREE:
+        return estimates, []
     message = (
-        f"The estimates of {engine} are up to {np.abs(ahead).max():.2g} off the least-squares solution: its "
-        "search for the fixed effects stopped early. Try another engine."
+        f"The estimates of {engine} were up to {off:.2g} standard errors off the least-squares solution; "
+        "those shown are from a QR decomposition."
     )
-    return (Note("engine", message, "caution"),)
+    return own, [Note("engine", message, "caution")]
 
 
 def _share(rss: float, total: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,13 +17,12 @@ from triagestats.models.formula import INTERCEPT
 from triagestats.models.leverage import leverage_of
 from triagestats.models.linear_terms import combination_of, terms_of
 from triagestats.models.matrix import ModelMatrix
+from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.models.sandwich import SmallSample, Vcov
-from triagestats.models.t_inference import UNKNOWN, inference_of
+from triagestats.models.t_inference import UNKNOWN, hypothesis, inference_of
 from triagestats.results import Note, Test, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -35,7 +34,7 @@ _DOUBTS: Final = ("few_clusters", "many_regressors", "one_cluster", "independenc
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LinearModel:
+class LinearModel(ModelResult):
     """A linear model that was fitted by least squares.
 
     Attributes
@@ -47,7 +46,7 @@ class LinearModel:
     vcov
         Their covariance matrix, shape (k, k), with its small-sample factor.
     residuals
-        Shape (n,).
+        Shape (n,), in the order of the rows that were used.
     matrix
         The arrays that were fitted; `matrix.terms` names the coefficients.
     covariance
@@ -109,6 +108,11 @@ class LinearModel:
         return self.matrix.terms
 
     @property
+    def fitted(self) -> Array:
+        """Fitted values, fixed effects included, shape (n,); they may leave 0 to 1."""
+        return self.matrix.y - self.residuals
+
+    @property
     def std_errors(self) -> Array:
         """Standard errors, shape (k,); NaN where undefined."""
         known = np.array([term not in self.undefined for term in self.terms])
@@ -151,18 +155,20 @@ class LinearModel:
         without[:, ~leverage.estimable()] = np.nan
         return without
 
-    def contrast(self, weights: Mapping[str, float] | str) -> Test:
-        """A combination of coefficients, `sum w_j b_j`, with its interval and the test that it is 0.
+    def contrast(self, weights: Mapping[str, float] | str, *, value: float = 0.0) -> Test:
+        """A combination of coefficients, `sum w_j b_j`, with its interval and the test that it is `value`.
 
         Parameters
         ----------
         weights
             Term to weight, or a sum such as `"a - b"` or `"0.5*a + 0.5*b"`.
+        value
+            Of the combination under the hypothesis.
 
         Returns
         -------
         Test
-            `details`: `std_error`, `df`, `n_clusters`.
+            `details`: `value`, `std_error`, `df`, `n_clusters`.
 
         Raises
         ------
@@ -170,6 +176,7 @@ class LinearModel:
             If a term is not known, or `weights` cannot be read.
         """
         vector, words = combination_of(weights, self.terms)
+        held = hypothesis(value)
         estimate = float(vector @ self.estimates)
         variance = float(vector @ self.vcov @ vector)
         used = [term for term, weight in zip(self.terms, vector, strict=True) if weight]
@@ -178,7 +185,7 @@ class LinearModel:
         if reason is None and not variance > 1e-14 * scale:
             reason = "the variance of this combination is not positive"
         df = self.covariance.df_of(vector)
-        numbers = UNKNOWN if reason else inference_of(estimate, variance, df, self.conf_level)
+        numbers = UNKNOWN if reason else inference_of(estimate, variance, df, self.conf_level, value=held)
         return Test(
             estimand="combination of coefficients",
             contrast=words,
@@ -190,9 +197,14 @@ class LinearModel:
             conf_level=self.conf_level,
             method=f"{self._errors}; t",
             n=len(self.matrix.y),
-            details={"std_error": numbers.std_error, "df": numbers.df, "n_clusters": self.n_clusters},
+            details={
+                "value": held,
+                "std_error": numbers.std_error,
+                "df": numbers.df,
+                "n_clusters": self.n_clusters,
+            },
             notes=(
-                *self._doubts,
+                *self._doubts(used),
                 *([Note("undefined", f"No error: {reason}.", "caution")] if reason else []),
             ),
         )
@@ -237,15 +249,16 @@ class LinearModel:
                 f"{q} coefficients cannot be tested together with {self.n_clusters} clusters, "
                 f"which carry {self.n_clusters - 1} at most"
             )
+        scale = np.sqrt(np.abs(np.diag(v)))
         if reason is None:
-            scale = np.sqrt(np.abs(np.diag(v)))
-            if np.linalg.eigvalsh(v / np.outer(scale, scale)).min() < 1e-12:
+            v = v / np.outer(scale, scale)
+            if np.linalg.eigvalsh(v).min() < 1e-12:
                 reason = "the covariance matrix of these coefficients is not positive definite"
         statistic = p_value = None
         if reason is None:
             from scipy import stats
 
-            statistic = float(b @ np.linalg.solve(v, b)) / q
+            statistic = float(b / scale @ np.linalg.solve(v, b / scale)) / q
             p_value = float(stats.f.sf(statistic, q, df))
         return Test(
             estimand="coefficients",
@@ -256,17 +269,17 @@ class LinearModel:
             n=len(self.matrix.y),
             details={"df_num": q, "df": df, "terms": list(names), "n_clusters": self.n_clusters},
             notes=(
-                *self._doubts,
+                *self._doubts(names),
                 *([Note("undefined", f"No joint test: {reason}.", "caution")] if reason else []),
             ),
         )
 
     def tidy(self) -> pl.DataFrame:
         """One row a coefficient, with the columns of the glossary."""
-        doubts = " ".join(note.message for note in self._doubts) or None
         rows = []
         for j, (term, df) in enumerate(zip(self.terms, self.df, strict=True)):
             reason = self.undefined.get(term)
+            doubts = " ".join(note.message for note in self._doubts([term])) or None
             estimate, variance = float(self.estimates[j]), float(self.vcov[j, j])
             numbers = UNKNOWN if reason else inference_of(estimate, variance, float(df), self.conf_level)
             rows.append(
@@ -312,22 +325,15 @@ class LinearModel:
             schema={name: kind for name, (_, kind) in values.items()},
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Coefficients, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "formula": self.formula,
-            "settings": plain(self.glance())[0],
-            "estimates": plain(self.tidy()),
-            "vcov": self.vcov.tolist(),
-            "crosscheck": None if self.crosscheck is None else plain(self.crosscheck),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return result_as_json(
+            self,
+            formula=self.formula,
+            estimates=plain(self.tidy()),
+            vcov=self.vcov.tolist(),
+            crosscheck=None if self.crosscheck is None else plain(self.crosscheck),
+        )
 
     def __repr__(self) -> str:
         clusters = ""
@@ -343,6 +349,11 @@ class LinearModel:
                 f"  {row['term']}: {row['estimate']:.4g}, error {row['std_error']:.4g}, "
                 f"{self.conf_level * 100:g} % [{row['conf_low']:.4g}, {row['conf_high']:.4g}], "
                 f"t({row['df']:.4g}) = {row['statistic']:.4g}, p = {row['p_value']:.3g}"
+                + (
+                    " (not to be trusted: one cluster decides it)"
+                    if row["term"] in self._of_one_cluster
+                    else ""
+                )
             )
         return "\n".join(lines + [f"  note: {note.message}" for note in self.notes])
 
@@ -351,7 +362,17 @@ class LinearModel:
         by = f" by {' and '.join(self.matrix.cluster_names)}" if self.covariance.sizes else ""
         return f"least squares, {self.kind}{by}"
 
+    def _doubts(self, terms: Collection[str]) -> tuple[Note, ...]:
+        """The notes that make the errors of some terms doubtful."""
+        return tuple(
+            note
+            for note in self.notes
+            if note.code in _DOUBTS
+            and (note.code != "one_cluster" or not self._of_one_cluster.isdisjoint(terms))
+        )
+
     @property
-    def _doubts(self) -> tuple[Note, ...]:
-        """The notes that make an error doubtful."""
-        return tuple(note for note in self.notes if note.code in _DOUBTS)
+    def _of_one_cluster(self) -> frozenset[str]:
+        """Terms that one cluster alone decides."""
+        fine = self.covariance.estimable
+        return frozenset(term for term, known in zip(self.terms, fine, strict=True) if not known)

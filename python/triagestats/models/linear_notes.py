@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from triagestats import defaults
+from triagestats.labels import counted
 from triagestats.models.covariance import Covariance
+from triagestats.models.design_columns import Columns
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.sandwich import SmallSample, Vcov
 from triagestats.models.within import is_nested, n_levels
@@ -18,28 +21,42 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["notes_of", "undefined_terms"]
+__all__ = ["constant_categories", "notes_of", "undefined_terms"]
 
 _NO_ERROR: Final = 1e-16
 """A variance below this share of the one for independent rows is rounding."""
 
 
+def constant_categories(columns: Columns) -> dict[str, Note]:
+    """A note on each part of the formula that gives no regressor, as its categories have one level."""
+    return {
+        part: Note("collinear", f"{part} is left out: {said}.", "caution")
+        for part, names in columns.parts.items()
+        if not names and part != "1"
+        for said in [
+            ", ".join(
+                f"{'it' if name == part else name} is {level!r} in every row"
+                for name, level in columns.single.items()
+                if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", part)
+            )
+            or "it gives no column"
+        ]
+    }
+
+
 def undefined_terms(
     matrix: ModelMatrix,
-    within: Array,
-    w: Array,
-    rss: float,
+    alone: Array,
     covariance: Covariance,
     vcov: Vcov,
     *,
     perfect: bool,
 ) -> dict[str, str]:
-    """Terms whose error cannot be known, and why."""
+    """Terms whose error cannot be known, and why; `alone` are their variances for independent rows."""
     if perfect:
         why = "the fit is perfect: no residual is left that could show how far the estimate is off"
         return dict.fromkeys(matrix.terms, why)
     found = {}
-    alone = rss / len(w) * np.diag(np.linalg.inv((within * w[:, None]).T @ within))
     for j, term in enumerate(matrix.terms):
         if vcov == "CRV3" and not covariance.estimable[j]:
             found[term] = "it cannot be estimated without one of the clusters"
@@ -93,9 +110,9 @@ def notes_of(
         notes.append(Note("one_cluster", message, "caution"))
     if sizes and len(matrix.terms) > min(sizes) - 1:
         message = (
-            f"{len(matrix.terms)} regressors and {min(sizes)} clusters: the covariance matrix has rank "
-            f"{min(sizes) - 1} at most, so that the coefficients cannot be tested together, and their single "
-            "errors are not to be trusted."
+            f"{counted(len(matrix.terms), 'regressor')} and {min(sizes)} clusters: the covariance matrix has "
+            f"rank {min(sizes) - 1} at most, so that the coefficients cannot be tested together, and their "
+            "single errors are not to be trusted."
         )
         notes.append(Note("many_regressors", message, "caution"))
     if covariance.repaired:
@@ -153,7 +170,7 @@ def _effects(matrix: ModelMatrix, covariance: Covariance, small: SmallSample) ->
     words = []
     for codes, name in zip(matrix.absorbed, matrix.absorbed_names, strict=True):
         nested = small.effects == "nonnested" and any(is_nested(codes, outer) for outer in clusters)
-        levels = f"{n_levels(codes):,} levels"
+        levels = counted(n_levels(codes), "level")
         words.append(
             f"{name}: {levels}, nested in the clusters, counted as 1" if nested else f"{name}: {levels}"
         )

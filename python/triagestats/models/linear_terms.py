@@ -48,7 +48,7 @@ def combination_of(weights: Mapping[str, float] | str, terms: Sequence[str]) -> 
         raise ArgumentTypeError(
             f"`weights` must map terms to numbers, or be a sum such as 'a - b'; got {type(weights).__name__}"
         )
-    unknown_names(map(str, chosen), terms, "weights")
+    unknown_names(map(str, chosen), terms, "weights", "the model does", "terms")
     if not all(_is_number(value) for value in chosen.values()):
         raise ArgumentTypeError(f"`weights` must be finite numbers; got {list(chosen.values())}")
     vector = np.array([float(chosen.get(term, 0.0)) for term in terms])
@@ -73,7 +73,8 @@ def terms_of(
         listed += (
             [name] if name in terms else [term for term in parts.get(name, [name]) if term in terms] or [name]
         )
-    unknown_names(listed, [*terms, *(part for part in parts if part not in terms and part != "1")], "terms")
+    known = [*terms, *(part for part in parts if part not in terms and part != "1")]
+    unknown_names(listed, known, "terms", "the model does", "terms")
     unusable = [name for name in listed if name not in terms]
     if unusable or not listed:
         raise ArgumentError(f"`terms` must name terms that were estimated; got {unusable or names}")
@@ -97,7 +98,13 @@ def _read(expression: str, terms: Sequence[str]) -> dict[str, float]:
         place = factor.end() if factor else place
         name = next((term for term in by_length if text.startswith(term, place)), None)
         if name is None:
-            unknown_names([text[place:]], terms, "weights")
+            rest = text[place:]
+            if rest and re.fullmatch(r"(\d+\.?\d*|\.\d+)", rest):
+                raise ArgumentError(
+                    f"`weights` ends with a number, {rest}: the value that {text[:place].strip(' +-')!r} is "
+                    "compared with goes into `value`"
+                )
+            unknown_names([rest], terms, "weights", "the model does", "terms")
             raise ArgumentError(f"`weights` ends without a term: {expression!r}")
         place += len(name)
         value = float(factor[1]) if factor else 1.0

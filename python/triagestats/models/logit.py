@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -11,14 +12,16 @@ import numpy as np
 from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentError, DataError, DesignError
+from triagestats.labels import counted, n_rows
 from triagestats.models.design_columns import columns_of, is_category, levels_in
-from triagestats.models.formula import Formula, need_extra, parse_formula
+from triagestats.models.formula import INTERCEPT, Formula, need_extra, parse_formula, refuse_random
+from triagestats.models.linear_notes import constant_categories
 from triagestats.models.logit_model import LogitModel
 from triagestats.models.marginal import Effect, effects_of
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.model_data import ModelData, read_model_data
 from triagestats.models.separation import Separation, separation_of
-from triagestats.models.within import independent, n_levels
+from triagestats.models.within import independent, n_levels, orthogonal
 from triagestats.results import Note
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ Correlation = Literal["exchangeable", "independence"]
 Errors = Literal["robust", "bias-reduced"]
 
 _MOST_STEPS: Final = 200
+_FAR: Final = 10.0
+"""Columns whose mean is more than so many standard deviations from 0 are centred."""
 
 
 def logit(
@@ -125,6 +130,8 @@ def logit(
     rows = read_model_data(parsed, data, cluster=cluster)
     _check_rows(parsed, rows)
     columns = columns_of(parsed, rows.frame)
+    if not columns.names:
+        raise DesignError("`formula` has no regressors; name one on the right of ~")
     kept = independent(columns.values, columns.values)
     dropped = [name for name, keep in zip(columns.names, kept, strict=True) if not keep]
     x = columns.values[:, kept]
@@ -138,23 +145,33 @@ def logit(
         clusters=rows.clusters,
         cluster_names=rows.cluster_names,
     )
-    separation = separation_of(x, rows.y)
+    # Columns of like size and small means: the search for separation and the equations lose no digits.
+    turn = _standardising(x, matrix.terms)
+    z = x @ turn
+    separation = separation_of(z, rows.y)
     if separation.certain.all():
         raise DesignError(
             "`formula` predicts every row for certain, so that no coefficient is finite; use lpm, a paired "
             "test, or fewer regressors"
         )
     used = ~separation.certain
-    fitted = _gee(rows.y[used], x[used] @ separation.basis, rows.clusters[0][used], correlation, vcov)
+    fitted = _gee(rows.y[used], z[used] @ separation.basis, rows.clusters[0][used], correlation, vcov)
     b = separation.basis @ fitted.coefficients
     v = separation.basis @ fitted.vcov @ separation.basis.T
-    effects = tuple(effects_of(parsed, rows.frame, columns, kept, lambda z: z @ b + separation.limits(z), b))
-    gradients = np.stack([effect.gradient for effect in effects]) if effects else np.empty((0, len(b)))
-    undefined = _undefined(matrix, separation, effects)
+
+    def log_odds(at: Array) -> Array:
+        standard = at @ turn
+        odds: Array = standard @ b + separation.limits(standard)
+        return odds
+
+    effects = tuple(effects_of(parsed, rows.frame, columns, kept, log_odds, turn @ b))
+    gradients = np.array([effect.gradient @ turn for effect in effects]).reshape(len(effects), len(b))
+    identified = separation.identifies(turn)
+    undefined = _undefined(matrix, identified, separation, effects)
     return LogitModel(
         formula=parsed.text,
-        estimates=np.where(separation.identified, b, np.nan),
-        vcov=v,
+        estimates=np.where(identified, turn @ b, np.nan),
+        vcov=turn @ v @ turn.T,
         effects=effects,
         effects_vcov=gradients @ v @ gradients.T,
         undefined=undefined,
@@ -167,9 +184,26 @@ def logit(
         conf_level=level,
         notes=(
             *rows.notes,
-            *_notes(parsed, rows, matrix, dropped, separation, fitted, given=cluster is not None),
+            *constant_categories(columns).values(),
+            *_notes(parsed, rows, matrix, dropped, fitted, given=cluster is not None),
+            *_separated(matrix, separation, identified),
         ),
     )
+
+
+def _standardising(x: Array, terms: Sequence[str]) -> Array:
+    """A matrix that gives columns like sizes and, where there is a constant, small means; shape (k, k)."""
+    means, spread = x.mean(axis=0), x.std(axis=0)
+    constant = [term == INTERCEPT for term in terms]
+    if not any(constant):
+        return np.diag(1 / np.sqrt((x**2).mean(axis=0)))
+    place = constant.index(True)
+    spread[place] = 1.0
+    turn = np.diag(1 / spread)
+    far = np.abs(means) > _FAR * spread
+    far[place] = False
+    turn[place, far] = -means[far] / spread[far]
+    return turn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,16 +224,19 @@ def _gee(y: Array, x: Array, clusters: Codes, correlation: Correlation, kind: Er
         from statsmodels.genmod.generalized_estimating_equations import GEE
     except ImportError as error:
         raise need_extra(error, "statsmodels") from error
+    # Orthonormal columns, so that near collinearity costs no digits in the equations.
+    columns = orthogonal(x, x)
+    turn = columns.inverse * np.sqrt(len(x))
     alone = len(np.unique(clusters)) == len(clusters)  # no pair of rows shows a correlation
     structure: Any = Independence() if alone or correlation == "independence" else Exchangeable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge is noted
-        fit = GEE(y, x, groups=clusters, family=Binomial(), cov_struct=structure).fit(
-            maxiter=_MOST_STEPS, ctol=1e-10, cov_type="robust" if kind == "robust" else "bias_reduced"
-        )
+        fit = GEE(
+            y, columns.basis * np.sqrt(len(x)), groups=clusters, family=Binomial(), cov_struct=structure
+        ).fit(maxiter=_MOST_STEPS, ctol=1e-10, cov_type="robust" if kind == "robust" else "bias_reduced")
     return _Fitted(
-        coefficients=np.asarray(fit.params, dtype=np.float64),
-        vcov=np.asarray(fit.cov_params(), dtype=np.float64),
+        coefficients=turn @ np.asarray(fit.params, dtype=np.float64),
+        vcov=turn @ np.asarray(fit.cov_params(), dtype=np.float64) @ turn.T,
         correlation=0.0 if isinstance(structure, Independence) else float(structure.dep_params),
         converged=bool(fit.converged),
     )
@@ -211,11 +248,11 @@ def _no_effects(formula: Formula) -> None:
             f"`formula` absorbs {' + '.join(formula.absorbed_names)}, which biases a logit; leave out what "
             "stands behind | (the errors respect the clusters without it), or use lpm"
         )
-    if formula.random:
-        raise ArgumentError(
-            f"`formula` has the random term ({formula.random[0].terms} | {formula.random[0].group}), which "
-            "this population-averaged logit does not have: use ts.mixed"
-        )
+    refuse_random(
+        formula,
+        "this population-averaged logit",
+        "leave it out (the errors respect the clusters without it)",
+    )
 
 
 def _check_rows(formula: Formula, rows: ModelData) -> None:
@@ -236,14 +273,16 @@ def _check_rows(formula: Formula, rows: ModelData) -> None:
         )
 
 
-def _undefined(matrix: ModelMatrix, separation: Separation, effects: tuple[Effect, ...]) -> dict[str, str]:
+def _undefined(
+    matrix: ModelMatrix, identified: NDArray[np.bool_], separation: Separation, effects: tuple[Effect, ...]
+) -> dict[str, str]:
     """Coefficients and effects without an error, and why."""
     if not separation.certain.any():
         return {}
     why = "rows are predicted for certain (separation)"
     found = {
         term: f"{why}, so that the coefficient is not finite"
-        for term, fine in zip(matrix.terms, separation.identified, strict=True)
+        for term, fine in zip(matrix.terms, identified, strict=True)
         if not fine
     }
     touched = [f"{effect.term}, {effect.contrast}" for effect in effects if effect.certain]
@@ -255,7 +294,6 @@ def _notes(
     rows: ModelData,
     matrix: ModelMatrix,
     dropped: list[str],
-    separation: Separation,
     fitted: _Fitted,
     *,
     given: bool,
@@ -276,7 +314,10 @@ def _notes(
         )
         notes.append(Note("few_clusters", message, "caution"))
     if len(matrix.terms) > size - 1:
-        message = f"{len(matrix.terms)} coefficients and {size} clusters: the errors are not to be trusted."
+        message = (
+            f"{counted(len(matrix.terms), 'coefficient')} and {counted(size, 'cluster')}: the errors are not "
+            "to be trusted."
+        )
         notes.append(Note("many_regressors", message, "caution"))
     if not fitted.converged:
         message = f"The equations did not converge in {_MOST_STEPS} steps: do not use these numbers."
@@ -284,14 +325,20 @@ def _notes(
     for column in formula.regressors:
         if is_category(rows.frame[column]):
             notes += _constant_levels(column, rows)
-    if separation.certain.any():
-        infinite = [t for t, fine in zip(matrix.terms, separation.identified, strict=True) if not fine]
-        message = (
-            f"{int(separation.certain.sum()):,} rows are predicted for certain (separation): the "
-            f"coefficients of {', '.join(infinite)} are not finite."
-        )
-        notes.append(Note("separation", message, "caution"))
     return notes
+
+
+def _separated(matrix: ModelMatrix, separation: Separation, identified: NDArray[np.bool_]) -> list[Note]:
+    """A note where rows are predicted for certain."""
+    if not separation.certain.any():
+        return []
+    infinite = [t for t, fine in zip(matrix.terms, identified, strict=True) if not fine]
+    count = int(separation.certain.sum())
+    message = (
+        f"{n_rows(count)} {'is' if count == 1 else 'are'} predicted for certain (separation): the "
+        f"coefficients of {', '.join(infinite)} are not finite."
+    )
+    return [Note("separation", message, "caution")]
 
 
 def _constant_levels(column: str, rows: ModelData) -> list[Note]:
@@ -301,6 +348,6 @@ def _constant_levels(column: str, rows: ModelData) -> list[Note]:
     for level in levels_in(rows.frame[column]):
         at = rows.y[(text == level).to_numpy()]
         if at.min() == at.max():
-            message = f"{column} {level!r} has a rate of {at[0]:g} in {len(at):,} rows."
+            message = f"{column} {level!r} has a rate of {at[0]:g} in {n_rows(len(at))}."
             notes.append(Note("boundary", message, "caution"))
     return notes

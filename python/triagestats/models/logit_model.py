@@ -12,12 +12,11 @@ import polars as pl
 from triagestats.arguments import valid_level
 from triagestats.models.marginal import Effect
 from triagestats.models.matrix import ModelMatrix
+from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.models.t_inference import UNKNOWN, inference_of
 from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -26,7 +25,7 @@ __all__ = ["LogitModel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LogitModel:
+class LogitModel(ModelResult):
     """A logit that was fitted by generalised estimating equations.
 
     Attributes
@@ -158,20 +157,9 @@ class LogitModel:
             }
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Estimates, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "formula": self.formula,
-            "settings": plain(self.glance())[0],
-            "estimates": plain(self.tidy()),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return result_as_json(self, formula=self.formula, estimates=plain(self.tidy()))
 
     def __repr__(self) -> str:
         lines = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from triagestats.errors import DataError
 from triagestats.models.design_columns import Columns, is_category, levels_in
 from triagestats.models.formula import Formula
 
@@ -112,9 +113,16 @@ def _slope(
     coefficients: Array,
 ) -> Effect | None:
     values = series.cast(pl.Float64).to_numpy()
-    step = _STEP * float(values.std())
-    high, low = columns.with_column(name, values + step), columns.with_column(name, values - step)
-    change = (high - low)[:, kept] / (2 * step)
+    step = np.full(len(values), _STEP * float(values.std()))
+    change = _change(name, values, step, columns)[:, kept]
+    if (bad := ~np.isfinite(change).all(axis=1)).any():  # a step over the edge of where a function is defined
+        step[bad] = _STEP * np.abs(values[bad])
+        change = _change(name, values, step, columns)[:, kept]
+    if not np.isfinite(change).all():
+        raise DataError(
+            f"`formula` has a function of {name!r} that has no slope at some of its values; take another "
+            "function, or drop these rows"
+        )
     if not change.any():
         return None
     x = columns.values[:, kept]
@@ -125,6 +133,15 @@ def _slope(
     rows = (weight * (1 - 2 * p) * along)[:, None] * x + weight[:, None] * change
     certain = bool((~np.isfinite(odds)).any())
     return Effect(name, "slope", float((weight * along).mean()), rows.mean(axis=0), certain)
+
+
+def _change(name: str, values: Array, step: Array, columns: Columns) -> Array:
+    """The slope of each regressor in a column, in every row, shape (n, k)."""
+    above, below = values + step, values - step
+    rise = columns.with_column(name, above) - columns.with_column(name, below)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope: Array = rise / (above - below)[:, None]  # twice the step but for rounding
+    return slope
 
 
 def _chance(log_odds: Array) -> Array:

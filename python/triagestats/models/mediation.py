@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,15 +11,16 @@ import numpy as np
 from triagestats import defaults
 from triagestats.arguments import valid_level
 from triagestats.bootstraps import bootstrap
-from triagestats.defaults import Method
+from triagestats.defaults import BY_QUANTILES, Method, too_few
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.estimates import Estimates
 from triagestats.models.design_columns import Columns, columns_of
-from triagestats.models.eliminated import Gram, gram_of, paths
-from triagestats.models.formula import INTERCEPT, Formula, parse_formula
+from triagestats.models.eliminated import PIVOT, Gram, gram_of, paths
+from triagestats.models.formula import INTERCEPT, Formula, parse_formula, refuse_random, with_regressors
+from triagestats.models.linear_notes import constant_categories
 from triagestats.models.model_data import ModelData, read_model_data
 from triagestats.models.targets import suggestion
-from triagestats.models.within import demeaned, dummies, independent, is_nested, n_levels
+from triagestats.models.within import demeaned, dummies, is_nested, n_levels, orthogonal
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note, Test
 
@@ -139,6 +141,7 @@ def mediation(
     }
     added = _covariates(covariate)
     plain = parse_formula(formula)
+    refuse_random(plain, "mediation", "absorb the group behind |")
     full = _with(plain, added)
     rows = read_model_data(full, data, cluster=cluster, weights=weights)
     if len(rows.clusters) != 1:
@@ -146,9 +149,15 @@ def mediation(
             f"mediation takes one cluster column, and there are {len(rows.clusters)}; name it with `cluster=`"
         )
     columns = columns_of(full, rows.frame)
-    of_covariates = [name for part in added for name in _names_of(part, columns)]
+    of_covariates = [name for part in added for name in columns.parts[part]]
+    constant = constant_categories(columns)
+    for name in (*added, term):
+        if name in constant:
+            what = "`term`" if name == term else "`covariate`"
+            raise DesignError(f"{what} has no coefficient: {constant[name].message}")
     wanted = _term(term, columns, of_covariates)
     gram, dropped = _gram(rows, columns, wanted, of_covariates, plain)
+    rows = replace(rows, notes=(*rows.notes, *constant.values()))
     estimates = bootstrap(gram.totals, gram.effects, interval=interval, conf_level=level, **asked)
     return _result(rows, gram, estimates, wanted, of_covariates, dropped, interval, asked)
 
@@ -167,14 +176,7 @@ def _with(formula: Formula, added: Sequence[str]) -> Formula:
             f"`covariate` names {twice[0]!r}, which the formula {formula.text!r} has already; give the "
             "formula without it"
         )
-    parts = " + ".join([formula.fixed, *(name if name.isidentifier() else f"`{name}`" for name in added)])
-    left = formula.text.partition("~")[0].strip()
-    effects = formula.text.partition("|")[2].strip() if formula.absorbed else ""
-    return parse_formula(f"{left} ~ {parts}" + (f" | {effects}" if effects else ""))
-
-
-def _names_of(part: str, columns: Columns) -> tuple[str, ...]:
-    return columns.parts.get(part) or columns.parts[f"`{part}`"]
+    return with_regressors(formula, added)
 
 
 def _term(term: object, columns: Columns, of_covariates: Sequence[str]) -> str:
@@ -221,14 +223,22 @@ def _gram(
         values[:, movable] -= np.average(values[:, movable], axis=0, weights=weights)
     root = np.sqrt(weights)
     within = root[:, None] * demeaned(values, nested, rows.weights)
-    kept = independent(within[:, :-1], root[:, None] * before)
+    found = orthogonal(within[:, :-1], root[:, None] * before)
+    kept = found.kept
     lost = [name for name, stays in zip(names, kept, strict=True) if name and not stays]
     for name in (term, *of_covariates):
         if name in lost:
             raise DesignError(_swallowed(name, formula, controls, is_covariate=name in of_covariates))
-    chosen = np.append(kept, True)
+    # Whatever spans the controls gives the same coefficients: orthonormal columns, taken off the others.
     n_controls = int(kept.sum()) - 1 - len(of_covariates)
-    return gram_of(within[:, chosen], clusters, n_controls), lost
+    basis, rest = found.basis[:, :n_controls], within[:, len(names) - 1 - len(of_covariates) :]
+    for _ in range(2):  # the second pass removes the rounding of the first
+        rest = rest - basis @ (basis.T @ rest)
+    upper = found.upper[n_controls:, n_controls:]
+    for j, name in enumerate((term, *of_covariates)):
+        if upper[j, j] ** 2 <= PIVOT * float(upper[:, j] @ upper[:, j]):
+            raise DesignError(_swallowed(name, formula, controls, is_covariate=True))
+    return gram_of(np.column_stack([basis, rest]), clusters, n_controls), lost
 
 
 def _swallowed(name: str, formula: Formula, controls: Sequence[str], *, is_covariate: bool) -> str:
@@ -238,7 +248,7 @@ def _swallowed(name: str, formula: Formula, controls: Sequence[str], *, is_covar
     by += ["the term"] if is_covariate else []
     return (
         f"{what} {name!r} is swallowed by {' and '.join(by) or 'the constant'}: beside these it does not "
-        "vary, so that it has no coefficient"
+        "vary, or hardly, so that it has no coefficient"
     )
 
 
@@ -267,13 +277,18 @@ def _result(
         message = "The proportion lies beyond 0 to 1: the covariate hides an effect rather than carrying it."
         notes.append(Note("suppression", message, "caution"))
     if degenerate := len(replicates) - len(finite):
-        message = f"{degenerate:,} replicates in which the term or a covariate does not vary are left out."
+        message = (
+            f"{degenerate:,} replicate{'' if degenerate == 1 else 's'} in which the term or a covariate does "
+            f"not vary {'is' if degenerate == 1 else 'are'} left out."
+        )
         notes.append(Note("degenerate", message, "caution"))
     if n_clusters < defaults.FEW_CLUSTERS:
         message = f"{n_clusters} clusters ({rows.cluster_names[0]}) are few" + (
             ": intervals may cover too little." if enough else f": intervals need {defaults.FEWEST_CLUSTERS}."
         )
         notes.append(Note("few_clusters", message, "caution"))
+    if interval in BY_QUANTILES and (doubt := too_few(asked["n_resamples"], estimates.conf_level)):
+        notes.append(Note("too_few", f"{doubt}.", "caution"))
     if dropped:
         message = f"Collinear regressors are dropped: {', '.join(dropped)}."
         notes.append(Note("collinear", message, "caution"))

@@ -16,6 +16,7 @@ from triagestats.models.design_columns import is_category
 from triagestats.models.formula import Formula, unknown_names
 from triagestats.results import Note
 from triagestats.roles import role_spelled
+from triagestats.schema import KEY_ROLES
 from triagestats.table import ResponseTable
 from triagestats.vectors import labels_of
 
@@ -89,7 +90,8 @@ def read_model_data(
         A table of any make, or a ResponseTable. Rows with a missing value in a column that is named are left
         out, which a note counts.
     cluster
-        One or two columns.
+        One or two columns. They must be known in all rows that are complete otherwise, whether or not the
+        formula names them too.
     clustered
         Whether clusters are needed; where they are not, those that cannot be used are left out.
     weights
@@ -118,12 +120,22 @@ def read_model_data(
         "weights": _columns([weights] if weights is not None else [], source, table, "weights"),
     }
     frame = pl.DataFrame(list(found["formula"].values()))
+    if not frame.height:
+        raise DataError("`data` has no rows, and a model needs some")
+    for name in frame.columns:
+        if frame[name].dtype.is_nested():
+            raise DataError(
+                f"`formula` names {name!r}, which holds {frame[name].dtype}; expected numbers, true and "
+                "false, or labels: put what you mean into a column of its own"
+            )
     _check_outcome(frame[formula.outcome], formula.outcome)
     frame = frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
     complete = np.ones(frame.height, dtype=bool)
     for name in frame.columns:
-        complete &= frame[name].is_not_null().to_numpy()
-    notes = _incomplete(complete, frame)
+        # Rows of unknown clusters are refused below, also where the cluster is absorbed.
+        if optional or name not in cluster_names:
+            complete &= frame[name].is_not_null().to_numpy()
+    notes = (*_incomplete(complete, frame), *_judges(table, formula))
     of_clusters = {name: found["cluster"][name].filter(pl.Series(complete)) for name in cluster_names}
     if optional and any(column.null_count() for column in of_clusters.values()):
         cluster_names, of_clusters = (), {}
@@ -228,6 +240,23 @@ def _incomplete(complete: NDArray[np.bool_], frame: pl.DataFrame) -> tuple[Note,
     return (Note("missing", f"{message}out ({gaps}).", "caution"),)
 
 
+def _judges(table: ResponseTable | None, formula: Formula) -> tuple[Note, ...]:
+    """A note where several judges make several rows of one response."""
+    if table is None or len(table.judges) < 2 or "judge" in {role_spelled(name) for name in formula.names}:
+        return ()
+    key = [role for role in KEY_ROLES if role in table.frame.columns and role != "judge"]
+    if not table.frame.filter(pl.col("score").is_not_null()).select(key).is_duplicated().any():
+        return ()
+    wanted = list(dict.fromkeys([*key, *(name for name in formula.names if name in table.frame.columns)]))
+    grouped = ", ".join(repr(name) for name in wanted if name != "score")
+    averaged = f"table.frame.group_by({grouped}).agg(pl.col('score').mean())"
+    message = (
+        f"Each score of the {len(table.judges)} judges is a row: a response counts as often as it was "
+        f"judged. To average them first, pass {averaged}; for one judge, table.with_judge(...)."
+    )
+    return (Note("judges", message, "caution"),)
+
+
 def _cluster_codes(series: pl.Series, name: str) -> Codes:
     text = as_text(series, "cluster")
     if gaps := text.null_count():
@@ -289,8 +318,8 @@ def _without_singletons(made: ModelData, formula: Formula, singletons: Singleton
             "coarser fixed effect"
         )
     message = (
-        f"{n_rows(gone)} alone in {effects} (singletons) {'is' if gone == 1 else 'are'} dropped: they do not "
-        "enter the estimates, and would lower the errors or change the degrees of freedom."
+        f"{n_rows(gone)} alone in {effects} (singletons) {'is' if gone == 1 else 'are'} dropped: such rows "
+        "do not enter the estimates, and would lower the errors or change the degrees of freedom."
     )
     return replace(
         made,

@@ -36,7 +36,9 @@ _STEPS: Final = 20
 """Most Newton steps."""
 _CHEAP: Final = 2e7
 """Multiplications in one likelihood up to which all starts are run, else the first only."""
-_STALE: Final = 1e-8
+_REST: Final = 1e-12
+"""The promised gain at which the first search ends."""
+_STALE: Final = 1e-6
 """How far log variances may lie from where the curvature was computed."""
 _ACCEPTED: Final = 1e-6
 """The same, above which the fit is said not to have converged."""
@@ -254,9 +256,14 @@ def _search(counter: _Counter, start: Array) -> tuple[Array, float]:
 
     At a ratio of 0 the slope vanishes whether or not more would be better: there the search is lifted off.
     """
-    point, inverse = start, np.eye(len(start)) * 0.1
+    sums = counter.likelihood.sums
+    rows = sums.n_rows / sums.levels  # of a level
+    point = start
     for _ in range(_LIFTS):
-        point, value, _ = descend(counter.ratios, point, inverse, tolerance=1e-9)
+        # Second derivatives if each term stood alone, with as many rows in every level.
+        rate = 2 * rows * point / (1 + rows * point**2)
+        inverse = np.diag(1 / np.maximum(sums.levels * rate**2, 1.0))
+        point, value, _ = descend(counter.ratios, point, inverse, tolerance=_REST)
         slopes = counter.likelihood.profiled(point**2)[1]
         resting = (np.abs(point) < 1e-3) & (slopes < -1e-3)
         if not resting.any():

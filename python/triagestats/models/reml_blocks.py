@@ -10,6 +10,8 @@ import numpy as np
 
 from triagestats.errors import DesignError
 from triagestats.models.facets import joint_codes
+from triagestats.models.reml_leaves import BatchLeaves, leaves_of
+from triagestats.models.reml_sums import PASS, Batch, Sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
-__all__ = ["MOST_DENSE", "MOST_NUMBERS", "Batch", "Sums", "sums_of"]
+__all__ = ["MOST_DENSE", "MOST_NUMBERS", "sums_of"]
 
 MOST_DENSE: Final = 3_000
 """Most effects outside blocks: their cross products are one dense matrix."""
@@ -25,80 +27,8 @@ MOST_NUMBERS: Final = 40_000_000
 """Most numbers in the cross products of all blocks, 320 MB."""
 
 _PIECE: Final = 50_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Blocks of like size, one entry for all blocks with the same cells.
-
-    Attributes
-    ----------
-    term
-        The term of each effect in a block, shape (b,).
-    copies
-        Blocks with these cells, shape (k,).
-    inner
-        `Z'Z` of the effects in the block, shape (k, b, b).
-    outer
-        `Z'A` with the columns A outside blocks, shape (k, b, a).
-    first, second
-        Sums over the blocks of `z = Z'y` and of `z z'`, shapes (k, b) and (k, b, b).
-    """
-
-    term: Codes
-    copies: Array
-    inner: Array
-    outer: Array
-    first: Array
-    second: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
-    """A mixed model as sums; the outcome has mean 0 and length sqrt(n), columns but the constant too.
-
-    Attributes
-    ----------
-    batches
-        The blocks.
-    dense_term
-        The term of each random effect outside blocks, shape (d,). The other p columns outside are fixed.
-    dense, dense_y, yy
-        `A'A`, `A'y` and `y'y`, shapes (d + p, d + p), (d + p,) and ().
-    n_rows, n_terms, n_fixed
-        Numbers of rows, random terms and fixed columns.
-    centre, scale
-        The outcome is `centre + scale` times the standardised one.
-    shift, stretch
-        Fixed column j is `shift[j] + stretch[j]` times the standardised one; (0, 1) for the constant.
-    n_patterns
-        Number of different blocks.
-    within
-        Sum of squares of the standardised outcome within combinations of all terms and columns, and its
-        degrees of freedom.
-    """
-
-    batches: tuple[Batch, ...]
-    dense_term: Codes
-    dense: Array
-    dense_y: Array
-    yy: float
-    n_rows: int
-    n_terms: int
-    n_fixed: int
-    centre: float
-    scale: float
-    shift: Array
-    stretch: Array
-    n_patterns: int
-    within: tuple[float, int]
-
-    @property
-    def work(self) -> float:
-        """Multiplications in one likelihood with its slopes, about."""
-        width = float(len(self.dense))
-        sizes = [(float(len(batch.copies)), float(len(batch.term))) for batch in self.batches]
-        return sum(k * b * (b + width) * (b + 3 * width) for k, b in sizes) + 4 * width**3
+_LARGE: Final = 5e6
+"""Multiplications in one likelihood above which a term is solved before the blocks, where that saves work."""
 
 
 def sums_of(y: Array, x: Array, codes: Sequence[Codes], names: Sequence[str]) -> Sums:
@@ -149,7 +79,8 @@ def sums_of(y: Array, x: Array, codes: Sequence[Codes], names: Sequence[str]) ->
     outside = [term for term in range(len(codes)) if term not in inside]
     slots = _dense_slots(cells, outside)
     a = _outside_columns(cells, slots)
-    batches = _batches(cells, block, inside, slots, a.shape[1]) if inside else ()
+    leaf = _leaf(cells, block, inside, a.shape[1])
+    batches = _batches(cells, block, inside, slots, a.shape[1], leaf) if inside else ()
     return Sums(
         batches=batches,
         dense_term=np.repeat(outside, [cells.n_levels(term) for term in outside]).astype(np.int64),
@@ -165,6 +96,9 @@ def sums_of(y: Array, x: Array, codes: Sequence[Codes], names: Sequence[str]) ->
         stretch=stretch,
         n_patterns=sum(len(batch.copies) for batch in batches),
         within=(float(deviations @ deviations), len(y) - len(weights)),
+        leaves=None
+        if leaf is None
+        else leaves_of(leaf, cells.codes[leaf], cells.weights, totals, a, _leaf_sizes(cells, leaf)),
     )
 
 
@@ -241,26 +175,65 @@ class _Layout:
     width: int
     pattern: Codes
     representative: Codes
+    leaf: int | None
+    sizes: Array
+
+    @property
+    def others(self) -> list[int]:
+        """Places of the terms inside blocks that are effects of these."""
+        return [place for place, term in enumerate(self.inside) if term != self.leaf]
+
+
+def _leaf(cells: _Cells, block: Codes, inside: Sequence[int], width: int) -> int | None:
+    """The term to solve before the blocks, if that saves much: the one with most levels inside blocks."""
+    if len(inside) < 2:
+        return None
+    leaf = max(inside, key=cells.n_levels)
+    n_blocks = int(block.max()) + 1
+    size = sum(map(cells.n_levels, inside)) / n_blocks
+    left = size - cells.n_levels(leaf) / n_blocks
+    layers = (1 + len(_leaf_sizes(cells, leaf))) * left * (left + width)
+    before, after = (b * (b + width) * (b + 3 * width) for b in (size, left))
+    return leaf if n_blocks * before > _LARGE and after + PASS * layers < before / 2 else None
+
+
+def _leaf_sizes(cells: _Cells, leaf: int | None) -> Array:
+    """The numbers of rows that leaves have; none without leaves."""
+    if leaf is None:
+        return np.empty(0)
+    return np.unique(np.bincount(cells.codes[leaf], weights=cells.weights))
 
 
 def _batches(
-    cells: _Cells, block: Codes, inside: Sequence[int], slots: Sequence[Codes], width: int
+    cells: _Cells,
+    block: Codes,
+    inside: Sequence[int],
+    slots: Sequence[Codes],
+    width: int,
+    leaf: int | None,
 ) -> tuple[Batch, ...]:
     """Blocks by pattern, patterns by size."""
     local = [_places_in(block, cells.codes[term]) for term in inside]
     record = joint_codes(*local, *slots, cells.row_of_x, cells.weights.astype(np.int64))
     pattern, representative = _patterns(block, record)
-    layout = _Layout(block, inside, local, slots, width, pattern, representative)
+    layout = _Layout(
+        block, inside, local, slots, width, pattern, representative, leaf, _leaf_sizes(cells, leaf)
+    )
     sizes = np.zeros((len(representative), len(inside)), dtype=np.int64)
     for place, codes in enumerate(local):
         np.maximum.at(sizes[:, place], pattern[block], codes + 1)
-    bucket = np.ceil(np.log2(sizes.sum(axis=1))).astype(np.int64)
+    n_layers = 1 + len(layout.sizes)
+    of_block = sizes[:, layout.others].sum(axis=1)
+    bucket = np.ceil(np.log2(of_block)).astype(np.int64)
     members = [
         piece
         for level in np.unique(bucket)
-        for piece in _pieces(np.flatnonzero(bucket == level), width << level)
+        for piece in _pieces(np.flatnonzero(bucket == level), n_layers * width << level)
     ]
-    numbers = sum(len(m) * (b := int(sizes[m].max(axis=0).sum())) * (2 * b + width) for m in members)
+    widths = [int(sizes[m][:, layout.others].max(axis=0).sum()) for m in members]
+    numbers = sum(
+        len(m) * n_layers * b * ((1 + n_layers) * b + width) for m, b in zip(members, widths, strict=True)
+    )
     if numbers > MOST_NUMBERS:
         raise DesignError(
             f"{len(representative):,} different blocks need {numbers:,} numbers, more than the "
@@ -271,12 +244,13 @@ def _batches(
 
 def _pieces(members: Codes, numbers: int) -> list[Codes]:
     """Patterns in pieces whose cross products stay in the cache of a processor."""
-    return np.array_split(members, max(1, len(members) * numbers // _PIECE))
+    return np.array_split(members, min(len(members), max(1, len(members) * numbers // _PIECE)))
 
 
 def _batch(cells: _Cells, layout: _Layout, members: Codes, sizes: Codes) -> Batch:
     """The blocks of some patterns; `sizes` are the effects that a block has room for, by term."""
-    starts = np.cumsum([0, *sizes])
+    others = layout.others
+    starts = np.cumsum([0, *sizes[others]])
     b, k = int(starts[-1]), len(members)
     index = np.full(len(layout.representative), -1)
     index[members] = np.arange(k)
@@ -286,32 +260,70 @@ def _batch(cells: _Cells, layout: _Layout, members: Codes, sizes: Codes) -> Batc
         (of_block[layout.block] >= 0) & (layout.representative[layout.pattern[layout.block]] == layout.block)
     )
     at, weights = of_block[layout.block[shown]], cells.weights[shown]
-    places = [codes[shown] + start for codes, start in zip(layout.local, starts[:-1], strict=True)]
+    places = [layout.local[one][shown] + start for one, start in zip(others, starts[:-1], strict=True)]
     inner, outer = np.zeros((k, b, b)), np.zeros((k, b, layout.width))
-    n_effects = layout.width - cells.x.shape[1]
     for one in places:
         for other in places:
             np.add.at(inner, (at, one, other), weights)
-        for slot in layout.slots:
-            np.add.at(outer, (at, one, slot[shown]), weights)
-        np.add.at(outer[:, :, n_effects:], (at, one), weights[:, None] * cells.x[shown])
+        _add_outer(outer, (at, one), cells, layout, shown)
 
     blocks = np.flatnonzero(of_block >= 0)
     number = np.full(len(of_block), -1)
     number[blocks] = np.arange(len(blocks))
     mine = np.flatnonzero(number[layout.block] >= 0)
-    z = np.zeros((len(blocks), b))
-    for codes, start in zip(layout.local, starts[:-1], strict=True):
-        np.add.at(z, (number[layout.block[mine]], codes[mine] + start), cells.totals[mine])
-    first, second = np.zeros((k, b)), np.zeros((k, b, b))
+    row = number[layout.block[mine]]
+    z = np.zeros((1, len(blocks), b))
+    for one, start in zip(others, starts[:-1], strict=True):
+        np.add.at(z[0], (row, layout.local[one][mine] + start), cells.totals[mine])
     order = np.argsort(of_block[blocks], kind="stable")
     bounds = np.searchsorted(of_block[blocks][order], np.arange(k + 1))
-    for place in range(k):
-        mine_z = z[order[bounds[place] : bounds[place + 1]]]
-        first[place] = mine_z.sum(axis=0)
-        second[place] = mine_z.T @ mine_z
+    leaves = None
+    if layout.leaf is not None:
+        leaf = layout.inside.index(layout.leaf)
+        shape = (k, int(sizes[leaf]))
+        leaf_of = at, layout.local[leaf][shown]
+        of_leaf, outside = np.zeros((*shape, b)), np.zeros((*shape, layout.width))
+        for one in places:
+            np.add.at(of_leaf, (*leaf_of, one), weights)
+        _add_outer(outside, leaf_of, cells, layout, shown)
+        rows = np.zeros(shape)
+        np.add.at(rows, leaf_of, weights)
+        outcome = np.zeros((len(blocks), shape[1]))
+        np.add.at(outcome, (row, layout.local[leaf][mine]), cells.totals[mine])
+        layers = [rows == size for size in layout.sizes]
+        parts = [np.where(layer[:, :, None], of_leaf, 0.0).transpose(0, 2, 1) for layer in layers]
+        z = np.concatenate(
+            [z, *((part[of_block[blocks]] @ outcome[:, :, None])[None, :, :, 0] for part in parts)]
+        )
+        leaves = BatchLeaves(
+            np.array([part @ of_leaf for part in parts]),
+            np.array([part @ outside for part in parts]),
+            *_summed(z, order, bounds),
+        )
+    first, second = _summed(z[:1], order, bounds)
     copies = np.diff(bounds).astype(np.float64)
-    return Batch(np.repeat(layout.inside, sizes), copies, inner, outer, first, second)
+    terms = np.repeat([layout.inside[place] for place in others], sizes[others])
+    return Batch(terms, copies, inner, outer, first[0], second[0, 0], leaves)
+
+
+def _add_outer(outer: Array, at: tuple[Codes, Codes], cells: _Cells, layout: _Layout, shown: Codes) -> None:
+    """Add the columns outside blocks of some cells to the rows of a matrix, in place."""
+    weights = cells.weights[shown]
+    for slot in layout.slots:
+        np.add.at(outer, (*at, slot[shown]), weights)
+    np.add.at(outer[:, :, layout.width - cells.x.shape[1] :], at, weights[:, None] * cells.x[shown])
+
+
+def _summed(z: Array, order: Codes, bounds: Codes) -> tuple[Array, Array]:
+    """Sums by pattern of layers of Z'y (l, blocks, b), and of products of two layers."""
+    n_layers, _, b = z.shape
+    k = len(bounds) - 1
+    first, second = np.zeros((n_layers, k, b)), np.zeros((n_layers, n_layers, k, b, b))
+    for place in range(k):
+        mine = z[:, order[bounds[place] : bounds[place + 1]]]
+        first[:, place] = mine.sum(axis=1)
+        second[:, :, place] = mine[:, None].transpose(0, 1, 3, 2) @ mine[None]
+    return first, second
 
 
 def _places_in(block: Codes, codes: Codes) -> Codes:

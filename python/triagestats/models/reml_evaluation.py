@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triagestats.models.reml_blocks import Batch, Sums
+from triagestats.models.reml_leaves import Weighed
+from triagestats.models.reml_sums import Batch, Sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,14 +52,21 @@ def evaluate(sums: Sums, ratios: Array, *, reml: bool) -> Evaluation:
 
     Notes
     -----
-    The blocks are eliminated first, each by a Cholesky factor of I + G^1/2 Z'Z G^1/2 with G the ratios of its
-    effects; what is left is one dense system of the other effects and the fixed columns.
+    Leaves, if there are some, are taken into the noise. The blocks are eliminated next, each by a
+    Cholesky factor of I + G^1/2 Z'Z G^1/2 with G the ratios of its effects; what is left is one dense system
+    of the other effects and the fixed columns.
     """
     roots = np.sqrt(ratios)
+    leaves = sums.leaves
+    weighed = None
     a, a_y, quadratic, log_v = sums.dense.copy(), sums.dense_y.copy(), sums.yy, 0.0
+    if leaves is not None:
+        weighed = Weighed(leaves, sums.dense, sums.dense_y, sums.yy, float(ratios[leaves.term]))
+        a, a_y, quadratic = weighed.dense, weighed.dense_y, weighed.yy
+        log_v = weighed.log_determinant
     solved = []
     for batch in sums.batches:
-        block = _Eliminated(batch, roots)
+        block = _Eliminated(batch, roots, weighed)
         solved.append(block)
         log_v += block.log_determinant
         a -= block.outer_drop
@@ -90,8 +98,20 @@ def evaluate(sums: Sums, ratios: Array, *, reml: bool) -> Evaluation:
     np.add.at(traces, sums.dense_term, own[:d])
     np.add.at(squares, sums.dense_term, ((a_y - a @ solution)[:d]) ** 2)
     for block in solved:
-        np.add.at(traces, block.batch.term, block.traces(traced))
-        np.add.at(squares, block.batch.term, block.squares(solution))
+        np.add.at(traces, block.term, block.traces(traced))
+        np.add.at(squares, block.term, block.squares(solution))
+        if weighed is not None and block.leaves is not None:
+            weighed.add_block(
+                block.leaves,
+                block.copies,
+                block.scaled,
+                block.before,
+                (block.first, block.second),
+                traced,
+                solution,
+            )
+    if leaves is not None and weighed is not None:
+        traces[leaves.term], squares[leaves.term] = weighed.finish(traced, solution)
     return Evaluation(
         log_v=log_v,
         log_x=log_x,
@@ -107,7 +127,11 @@ class _Eliminated:
     """The blocks of a batch, solved."""
 
     __slots__ = (
-        "batch",
+        "before",
+        "copies",
+        "first",
+        "inner",
+        "leaves",
         "log_determinant",
         "outer",
         "outer_drop",
@@ -115,42 +139,46 @@ class _Eliminated:
         "project",
         "quadratic_drop",
         "scaled",
+        "second",
+        "term",
     )
 
-    def __init__(self, batch: Batch, roots: Array) -> None:
-        self.batch = batch
+    def __init__(self, batch: Batch, roots: Array, weighed: Weighed | None) -> None:
+        self.term, self.copies, self.leaves = batch.term, batch.copies, batch.leaves
+        inner, outer, first, second = batch.inner, batch.outer, batch.first, batch.second
+        if weighed is not None and batch.leaves is not None:
+            inner, outer, first, second = weighed.block_sums(inner, outer, batch.leaves)
+        self.inner, self.before, self.first, self.second = inner, outer, first, second
         root = roots[batch.term]
         b = len(root)
-        system = np.eye(b) + root[:, None] * batch.inner * root
+        system = np.eye(b) + root[:, None] * inner * root
         factor = np.linalg.cholesky(system)
         diagonal = np.diagonal(factor, axis1=1, axis2=2)
         self.log_determinant = 2 * float(batch.copies @ np.log(diagonal).sum(axis=1))
         inverse = np.linalg.inv(system)
         self.scaled = root[:, None] * inverse * root
-        solved = self.scaled @ batch.outer
+        solved = self.scaled @ outer
         # Block by block: one product of all blocks would start threads, which wait where cores are busy.
-        weighted = (batch.copies[:, None, None] * batch.outer).transpose(0, 2, 1)
+        weighted = (batch.copies[:, None, None] * outer).transpose(0, 2, 1)
         self.outer_drop = (weighted @ solved).sum(axis=0)
-        self.outer_y_drop = np.einsum("kba,kb->a", solved, batch.first)
-        self.quadratic_drop = float(np.einsum("kij,kij->", self.scaled, batch.second))
-        self.project = np.eye(b) - batch.inner @ self.scaled
-        self.outer = self.project @ batch.outer
+        self.outer_y_drop = np.einsum("kba,kb->a", solved, first)
+        self.quadratic_drop = float(np.einsum("kij,kij->", self.scaled, second))
+        self.project = np.eye(b) - inner @ self.scaled
+        self.outer = self.project @ outer
 
     def traces(self, kernel: Array) -> Array:
         """tr(Z'PZ) by effect, summed over the blocks."""
-        batch = self.batch
-        own = np.einsum("kij,kji->ki", self.project, batch.inner)
+        own = np.einsum("kij,kji->ki", self.project, self.inner)
         rest = ((self.outer @ kernel) * self.outer).sum(axis=2)
-        found: Array = batch.copies @ (own - rest)
+        found: Array = self.copies @ (own - rest)
         return found
 
     def squares(self, solution: Array) -> Array:
         """(Z'Py)^2 by effect, summed over the blocks."""
-        batch = self.batch
         fitted = self.outer @ solution
-        own = np.einsum("kij,kij->ki", self.project @ batch.second, self.project)
-        mixed = np.einsum("kij,kj->ki", self.project, batch.first)
-        found: Array = (own - 2 * mixed * fitted + batch.copies[:, None] * fitted**2).sum(axis=0)
+        own = np.einsum("kij,kij->ki", self.project @ self.second, self.project)
+        mixed = np.einsum("kij,kj->ki", self.project, self.first)
+        found: Array = (own - 2 * mixed * fitted + self.copies[:, None] * fitted**2).sum(axis=0)
         return found
 
 

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Ends", "profile_ends", "satterthwaite_ends"]
 
-_CLOSE: Final = 1e-5
-"""How far an end may be from its root, relative, in the standard deviation."""
-_GAIN: Final = 1e-7
+_CLOSE: Final = 3e-3
+"""Of the logarithm of a standard deviation: the step of Newton's method after which it ends at the root.
+
+What is left is of the size of its square, as the root of the rise is nearly linear there.
+"""
+_GAIN: Final = 1e-5
 """The gain in -2 log likelihood at which the other variances count as optimal."""
 _SURE: Final = 8.0
 """Standard errors from 0 beyond which 0 is not tried as the lower end."""
@@ -111,20 +114,25 @@ class _Search:
         best = float(self.best[place])
         if not self.fit.free[place]:
             return 0.0
-        error = self._log_error(place)
-        is_residual = place == len(self.best) - 1
-        if not is_residual and error * _SURE > 1:
-            value = self._constrained(place, 0.0, self._moved(place, 0.0))[0]
-            if value - self.fit.standardised <= self.rise:
-                return 0.0
-        start = best * math.exp(-error * math.sqrt(self.rise))
+        start = best * math.exp(-min(1.0, self._log_error(place)) * math.sqrt(self.rise))
         return self._root(place, start, 0.0, best)
+
+    def _may_be_zero(self, place: int) -> bool:
+        """Whether the criterion rises too little on the way to 0 for a lower end above it."""
+        is_residual = place == len(self.best) - 1
+        if is_residual or self._log_error(place) * _SURE <= 1:
+            return False
+        inverse = self._inverse(place)
+        value = self._constrained(place, 0.0, self._moved(place, 0.0), inverse)[0]
+        return value - self.fit.standardised <= self.rise
 
     def upper(self, place: int) -> float:
         """The upper end of a standard deviation."""
         best = float(self.best[place])
         if self.fit.free[place]:
-            start = best * math.exp(self._log_error(place) * math.sqrt(self.rise))
+            error, width = self._log_error(place), math.sqrt(self.rise)
+            # The logarithm is nearly normal, but for a variance near 0, which is nearly normal itself.
+            start = best * (math.exp(error * width) if error < 1 else math.sqrt(1 + 2 * error * width))
         else:
             start = math.sqrt(2 * self.rise / self.curvature[place, place])
         return self._root(place, start, best, math.inf)
@@ -132,15 +140,17 @@ class _Search:
     def _log_error(self, place: int) -> float:
         """Standard error of the logarithm of a standard deviation."""
         spread = self.fit.covariance[place, place]
-        return min(1.0, math.sqrt(spread) / (2 * float(self.fit.variances[place])))
+        return math.sqrt(spread) / (2 * float(self.fit.variances[place]))
 
     def _root(self, place: int, start: float, low: float, high: float) -> float:
         """Newton's method on the logarithm, kept within what is known to bracket the end."""
         point, state, above = start, self._moved(place, start), start > self.best[place]
-        target = math.sqrt(self.rise)
-        for _ in range(_STEPS):
-            value, slope, state = self._constrained(place, point, state)
+        target, inverse = math.sqrt(self.rise), self._inverse(place)
+        for step_number in range(_STEPS):
+            value, slope, state, inverse = self._constrained(place, point, state, inverse)
             risen = math.sqrt(max(value - self.fit.standardised, 1e-12))
+            if step_number == 0 and not above and risen < target and self._may_be_zero(place):
+                return 0.0
             if not above and risen < target and point < _NOTHING * self.best[place]:
                 return 0.0
             if (risen < target) == above:
@@ -172,8 +182,18 @@ class _Search:
         moved[place] = to
         return moved
 
-    def _constrained(self, place: int, value: float, state: Array) -> tuple[float, float, Array]:
-        """The criterion with one standard deviation held, its slope in that one, and the others."""
+    def _inverse(self, place: int) -> Array:
+        """The inverse of the second derivatives in the other standard deviations, at the maximum."""
+        others = np.arange(len(self.best)) != place
+        return np.linalg.inv(self.curvature[np.ix_(others, others)]).astype(np.float64)
+
+    def _constrained(
+        self, place: int, value: float, state: Array, inverse: Array
+    ) -> tuple[float, float, Array, Array]:
+        """The criterion with one standard deviation held, its slope in that one, the others, and `inverse`.
+
+        The last is a guess of the inverse of the second derivatives in the others, and what was learnt of it.
+        """
         others = np.arange(len(state)) != place
         seen: dict[bytes, Array] = {}
 
@@ -189,15 +209,14 @@ class _Search:
             seen[free.tobytes()] = slopes
             return criterion, (2 * at * slopes)[others]
 
-        inverse = np.linalg.inv(self.curvature[np.ix_(others, others)]).astype(np.float64)
         point = state[others]
         for _ in range(_LIFTS):
-            point, criterion, _ = descend(function, point, inverse, tolerance=_GAIN)
+            point, criterion, inverse = descend(function, point, inverse, tolerance=_GAIN)
             if not math.isfinite(criterion):
-                return math.inf, 0.0, state
+                return math.inf, 0.0, state, self._inverse(place)
             slopes = seen[point.tobytes()]
             held = (np.abs(point) < _LIFT / 10) & (slopes[others] < -_PULL)
             if not held.any():
                 break
             point = np.where(held, _LIFT, point)  # at 0 the slope in a standard deviation vanishes
-        return criterion, float(2 * value * slopes[place]), np.abs(full(point))
+        return criterion, float(2 * value * slopes[place]), np.abs(full(point)), inverse

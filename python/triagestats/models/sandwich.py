@@ -156,7 +156,7 @@ def intersections(clusters: Sequence[Codes]) -> Codes:
 
 
 def meat_inverse(bread: Array, scores: Array) -> Array:
-    """Bread times the sum of squared scores times bread, shape (k, k)."""
+    """The sum of squares of scores times bread, `B' S'S B`, shape (k, k)."""
     half = scores @ bread
     result: Array = half.T @ half
     return result

@@ -228,7 +228,10 @@ def _incomplete(attributes: Sequence[Attribute], complete: NDArray[np.bool_]) ->
     )
     if gone == len(complete):
         raise DesignError(f"no scenario has a value and every attribute; missing are {gaps}")
-    message = f"{gone:,} of {len(complete):,} scenarios lack an attribute ({gaps}), and are left out."
+    message = (
+        f"{gone:,} of {len(complete):,} scenarios {'lacks' if gone == 1 else 'lack'} an attribute ({gaps}), "
+        f"and {'is' if gone == 1 else 'are'} left out."
+    )
     return [Note("missing", message, "caution")]
 
 

@@ -15,12 +15,11 @@ from triagestats.arguments import valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.models.formula import INTERCEPT
 from triagestats.models.least_squares import Fit, Vcov
+from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.models.targets import suggestion
 from triagestats.results import Note, Test, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -101,7 +100,7 @@ class ScenarioModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScenarioRegression:
+class ScenarioRegression(ModelResult):
     """The value of an estimand in each scenario, regressed on attributes of the scenarios.
 
     Attributes
@@ -202,6 +201,9 @@ class ScenarioRegression:
         ]
         b, v = model.fit.coefficients[chosen], model.fit.vcov[np.ix_(chosen, chosen)]
         statistic, p_value, why = None, None, None
+        scale = np.sqrt(np.diag(v))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alike = np.nan_to_num(v / np.outer(scale, scale))  # units of the attributes do not matter
         if not chosen:
             why = "no coefficient is left to test"
         elif model.fit.is_perfect:
@@ -212,17 +214,17 @@ class ScenarioRegression:
             why = "the error of a coefficient is undefined: " + "; ".join(
                 dict.fromkeys(model.reasons.values())
             )
-        elif np.linalg.matrix_rank(v, hermitian=True) < len(chosen):
+        elif np.linalg.matrix_rank(alike, hermitian=True) < len(chosen):
             why = f"{self.n_clusters} clusters are too few for a joint test of {len(chosen)} coefficients"
         else:
-            statistic = float(b @ np.linalg.solve(v, b)) / len(chosen)
+            statistic = float(b / scale @ np.linalg.solve(alike, b / scale)) / len(chosen)
             p_value = float(fdtrc(len(chosen), model.fit.df, statistic))
         return Test(
             estimand=self.estimand,
             contrast=attribute or "all attributes",
             statistic=statistic,
             p_value=p_value,
-            method=f"Wald F test of {len(chosen)} coefficients, {self.vcov}",
+            method=f"Wald F test of {len(chosen)} coefficient{'' if len(chosen) == 1 else 's'}, {self.vcov}",
             n=self.scenarios.height,
             details={"df_1": len(chosen), "df": model.fit.df, "n_clusters": self.n_clusters},
             notes=() if why is None else (Note("undefined", f"{why[0].upper()}{why[1:]}.", "caution"),),
@@ -332,20 +334,13 @@ class ScenarioRegression:
             },
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Coefficients, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": plain(self.glance())[0],
-            "coefficients": plain(self.tidy()),
-            "inflation": dict(self.joint.inflation) if self.joint else {},
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return result_as_json(
+            self,
+            coefficients=plain(self.tidy()),
+            inflation=dict(self.joint.inflation) if self.joint else {},
+        )
 
     def __repr__(self) -> str:
         who = "mean over models" if self.model is None else self.model

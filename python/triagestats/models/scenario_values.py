@@ -133,15 +133,15 @@ def _notes(target: Target, unmatched: int, partial: int, size: int, *, pooled: b
     notes = []
     if unmatched:
         message = (
-            f"{unmatched:,} of {unmatched + size:,} scenarios have no value of {target.estimand.label!r}, "
-            "and are left out."
+            f"{unmatched:,} of {unmatched + size:,} scenarios {'has' if unmatched == 1 else 'have'} no value "
+            f"of {target.estimand.label!r}, and {'is' if unmatched == 1 else 'are'} left out."
         )
         notes.append(Note("unmatched", message, "caution"))
     if partial:
         what = "models or conditions" if pooled else "conditions"
         message = (
-            f"{partial:,} of {size:,} scenarios lack some {what}; their value is the mean over those "
-            "present, so that it also reflects which are missing."
+            f"{partial:,} of {size:,} scenarios {'lacks' if partial == 1 else 'lack'} some {what}; the value "
+            "is the mean over those present, so that it also reflects which are missing."
         )
         notes.append(Note("partial", message, "caution"))
     if target.estimand.coefficients is None:

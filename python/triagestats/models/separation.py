@@ -41,8 +41,12 @@ class Separation:
     @property
     def identified(self) -> NDArray[np.bool_]:
         """Whether each coefficient is finite and identified, shape (k,)."""
-        left = np.eye(len(self.basis)) - self.basis @ self.basis.T
-        fine: NDArray[np.bool_] = np.abs(left).max(axis=1) <= np.sqrt(_NULL)
+        return self.identifies(np.eye(len(self.basis)))
+
+    def identifies(self, sums: Array) -> NDArray[np.bool_]:
+        """Whether weighted sums of the coefficients (m, k) are finite and identified, shape (m,)."""
+        left = sums - (sums @ self.basis) @ self.basis.T
+        fine: NDArray[np.bool_] = np.abs(left).max(axis=1) <= np.sqrt(_NULL) * np.abs(sums).max(axis=1)
         return fine
 
     def limits(self, x: Array) -> Array:

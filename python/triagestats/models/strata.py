@@ -14,13 +14,14 @@ from triagestats.defaults import Method
 from triagestats.design import Design, design_of
 from triagestats.errors import ArgumentTypeError, DesignError
 from triagestats.estimates import Estimates
+from triagestats.labels import counted
 from triagestats.models.strata_groups import Groups, groups_of, stratum_of_clusters, two_strata
+from triagestats.models.strata_permuted import PermutedStatistic, StratumTest, permuted_strata
+from triagestats.models.t_inference import UNKNOWN, inference_of
 from triagestats.models.targets import EstimandArgument, measured, model_code, target_of
-from triagestats.permutation import Permuted
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Alternative, Note, Test
 from triagestats.schema import Match, Weights
-from triagestats.subsets import subset_test
 from triagestats.table import ResponseTable
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def stratum_difference(
     scenarios: object = None,
     match: Match = "cell",
     weights: Weights = "scenario",
-    interval: Method = "percentile",
+    interval: Method = "jackknife-t",
+    statistic: PermutedStatistic = "auto",
     alternative: Alternative = "two-sided",
     conf_level: float = defaults.CONF_LEVEL,
     n_resamples: int = defaults.N_RESAMPLES,
@@ -50,9 +52,10 @@ def stratum_difference(
 ) -> Test:
     """Difference of an estimand between two disjoint strata of scenarios, `f(first) - f(second)`.
 
-    The interval draws clusters with replacement within each stratum. The p-value permutes which clusters
-    form the first stratum: `#{|T* - mu| >= |T - mu|} / A` over all A arrangements, or `(b + 1) / (R + 1)`
-    over R drawn ones.
+    The interval is `d +- t(df) sqrt(V1 + V2)` with V the jackknife variance of a stratum over its clusters
+    and Welch and Satterthwaite's `df = (V1 + V2)^2 / (V1^2 / (G1 - 1) + V2^2 / (G2 - 1))`. The p-value
+    permutes which clusters form the first stratum: `#{|T*| >= |T|} / A` over all A arrangements, or
+    `(b + 1) / (R + 1)` over R drawn ones, with `T = d / sqrt(V1 + V2)` where the strata differ in size.
 
     Parameters
     ----------
@@ -73,7 +76,12 @@ def stratum_difference(
     match, weights
         As in `analyze`.
     interval
-        `percentile`, `basic`, `normal`, `bca` or `jackknife-t`.
+        `jackknife-t` as above; or `percentile`, `basic`, `normal` or `bca`, for which clusters are drawn
+        with replacement within each stratum. An estimand that is not smooth has `percentile` in its place.
+    statistic
+        What is permuted: `studentised`, the difference over its error; `difference`, the difference
+        alone, which can have an exact law; `auto`: `studentised`, but `difference` where the strata
+        have as many clusters each, or the estimand is not smooth.
     alternative
         `two-sided`; `greater`: the first stratum has more; `less`.
     conf_level, n_resamples, seed, n_threads
@@ -82,9 +90,10 @@ def stratum_difference(
     Returns
     -------
     Test
-        `estimate` is the difference, `n` the number of clusters. `details` hold the estimates of both strata
-        with their intervals (`strata`), `std_error`, `n_clusters`, `n_missing`, and of the permutation
-        `way`, `n_arrangements` and `smallest_p_value`.
+        `estimate` is the difference, `n` the number of clusters; `statistic` is T where it is studentised,
+        else the difference. `details` hold the estimates of both strata with their intervals (`strata`),
+        `std_error`, `df`, `n_clusters`, `n_missing`, and of the permutation `studentised`, `way`,
+        `n_arrangements` and `smallest_p_value`.
 
     Raises
     ------
@@ -96,9 +105,14 @@ def stratum_difference(
 
     Notes
     -----
-    The p-value is exact if clusters are exchangeable between the strata; it is a test of the mean alone only
-    where the strata are of one size or vary alike (Chung and Romano 2013). Where it and the interval
-    disagree, the strata differ in their spread, or there are few clusters.
+    The p-value is exact if clusters are exchangeable between the strata. If these have one mean but not one
+    spread, it holds for many clusters if the statistic is studentised or the strata are of one size
+    (Chung and Romano 2013). In simulations of normal values (1,500 data sets each; 12 and 30 clusters, the
+    12 with three times the standard deviation) a test at 5 % rejected in 17 % by the difference and in
+    6 % studentised; the other way round in 0.7 % and 5 %. Intervals at 95 % covered 91 % by percentiles,
+    94 % by t with G - 2 degrees of freedom, and 95 % by Welch's; with 8 and 8 clusters 90, 94 and 95 %, with
+    6 and 25 (twice the standard deviation in the 6) 87, 92 and 95 %. With skewed values and few clusters all
+    fall short: 88, 90 and 91 % with exponential values of 12 and 30.
 
     For an estimand in every stratum of a table, name its column as `stratum` and use `analyze`.
 
@@ -111,6 +125,8 @@ def stratum_difference(
     Statistics 41(2):484-507, doi:10.1214/13-AOS1090.
     Davison, A. C. and Hinkley, D. V. (1997), Bootstrap Methods and their Application,
     doi:10.1017/CBO9780511802843.
+    Welch, B. L. (1947), The generalization of "Student's" problem when several different population
+    variances are involved, Biometrika 34(1-2):28-35.
 
     Examples
     --------
@@ -127,6 +143,7 @@ def stratum_difference(
         )
     valid_choice("match", match, Match)
     valid_choice("weights", weights, Weights)
+    valid_choice("statistic", statistic, PermutedStatistic)
     valid_choice("alternative", alternative, Alternative)
     asked: dict[str, Any] = {
         "n_resamples": valid_resamples(n_resamples),
@@ -140,9 +157,11 @@ def stratum_difference(
     block = _of_model(design, found.blocks[0], model_code(design, model))
     stratum = stratum_of_clusters(table, design, by, scenarios)
     groups = groups_of(design, block, found.totals, stratum, two_strata(stratum, by, strata))
+    if interval == "jackknife-t" and not target.estimand.smooth:
+        interval = "percentile"
     estimates = _estimates(groups, interval, level, asked)
-    difference, permuted = _permuted(groups, alternative, asked)
-    return _result(groups, estimates, difference, permuted, alternative, asked)
+    test = permuted_strata(groups, statistic, alternative, asked)
+    return _result(groups, estimates, test, alternative, asked)
 
 
 def _of_model(design: Design, block: Block, model: int | None) -> Block:
@@ -178,44 +197,20 @@ def _estimates(groups: Groups, interval: Method, level: float, asked: dict[str, 
     )
 
 
-def _permuted(groups: Groups, alternative: Alternative, asked: dict[str, Any]) -> tuple[float, Permuted]:
-    """The difference and its permutation test."""
-    block, totals = groups.block, groups.totals
-    coefficients = block.target.estimand.coefficients
-    weights = totals[:, block.denominators]
-    if coefficients is not None and bool((weights == weights[:, :1]).all()):
-        # A mean over clusters: one value and one weight each, which may have an exact law.
-        values = totals[:, block.numerators] @ np.array(coefficients)
-        pair = np.stack([values[:, block.groups[0]] @ block.shares[0], weights[:, 0]], axis=1)
-        return subset_test(pair, groups.first, _minus, is_difference=True, alternative=alternative, **asked)
-    return subset_test(
-        totals,
-        groups.first,
-        _minus,
-        is_difference=True,
-        alternative=alternative,
-        value=lambda sums: block.evaluate(sums)[..., 0],
-        **asked,
-    )
-
-
-def _minus(pair: Array) -> Array:
-    result: Array = pair[..., 0] - pair[..., 1]
-    return result
-
-
 def _result(
     groups: Groups,
     estimates: Estimates,
-    difference: float,
-    permuted: Permuted,
+    test: StratumTest,
     alternative: Alternative,
     asked: dict[str, Any],
 ) -> Test:
     rows = estimates.tidy().to_dicts()
-    sizes = groups.sizes
+    method = str(rows[2]["method"])
+    if estimates.interval == "jackknife-t":
+        rows, method = _by_t(groups, rows, estimates.conf_level), "jackknife t, Welch's df"
+    sizes, permuted = groups.sizes, test.permuted
     few = min(sizes) < defaults.FEWEST_CLUSTERS
-    notes = _notes(groups, rows[2])
+    notes = _notes(groups, rows[2], estimates.interval)
     shown = not few and rows[2]["status"] != "degenerate" and rows[2]["conf_low"] is not None
     label = groups.block.target.estimand.label
     parts = [
@@ -229,23 +224,26 @@ def _result(
         }
         for name, size, row in zip(groups.names, sizes, rows, strict=False)
     ]
+    how = f"permutation of clusters between strata, {permuted.how}"
     return Test(
         estimand=groups.block.target.estimand.name,
         contrast=f"{label}: {groups.names[0]} - {groups.names[1]}",
-        estimate=difference,
-        statistic=difference,
+        estimate=test.difference,
+        statistic=test.t if test.studentised else test.difference,
         p_value=permuted.p_value,
         conf_low=rows[2]["conf_low"] if shown else None,
         conf_high=rows[2]["conf_high"] if shown else None,
         conf_level=estimates.conf_level if shown else None,
         alternative=alternative,
-        method=f"{rows[2]['method']}; permutation of clusters between strata, {permuted.how}",
+        method=f"{method}; {'studentised ' * test.studentised}{how}",
         n=sum(sizes),
         details={
             "strata": parts,
             "std_error": rows[2]["std_error"],
+            "df": rows[2]["df"],
             "n_clusters": sum(sizes),
             "n_missing": groups.n_missing,
+            "studentised": test.studentised,
             "way": permuted.way,
             "n_arrangements": None if permuted.way == "convolution" else permuted.n_arrangements,
             "smallest_p_value": permuted.smallest,
@@ -256,13 +254,51 @@ def _result(
     )
 
 
-def _notes(groups: Groups, row: dict[str, Any]) -> tuple[Note, ...]:
+def _by_t(groups: Groups, rows: list[dict[str, Any]], conf_level: float) -> list[dict[str, Any]]:
+    """The rows with intervals by t: of each stratum with its clusters less 1, of the difference by Welch."""
+    own = [size - 1 for size in groups.sizes]
+    errors = [float(row["std_error"] or 0.0) for row in rows[:2]]
+    spread = errors[0] ** 2 + errors[1] ** 2
+    joint = sum(error**4 / df for error, df in zip(errors, own, strict=True))
+    found = []
+    for row, variance, df in zip(
+        rows,
+        (errors[0] ** 2, errors[1] ** 2, spread),
+        (*own, spread**2 / joint if joint else None),
+        strict=True,
+    ):
+        numbers = UNKNOWN
+        if variance > 0 and df is not None and row["status"] in ("ok", "warning"):
+            numbers = inference_of(row["estimate"], variance, df, conf_level)
+        found.append(
+            row
+            | {
+                "conf_low": numbers.conf_low,
+                "conf_high": numbers.conf_high,
+                "std_error": numbers.std_error or row["std_error"],
+                "df": numbers.df,
+            }
+        )
+    return found
+
+
+def _notes(groups: Groups, row: dict[str, Any], interval: Method) -> tuple[Note, ...]:
     notes = []
     if groups.n_missing:
-        message = f"{groups.n_missing:,} clusters have no stratum or no value, and are left out."
+        few, more = (
+            "cluster has no stratum or no value, and is",
+            "clusters have no stratum or no value, and are",
+        )
+        message = f"{counted(groups.n_missing, few, more)} left out."
         notes.append(Note("missing", message, "caution"))
     if groups.n_others:
-        notes.append(Note("others", f"{groups.n_others:,} clusters of other strata are left out."))
+        few, more = "cluster of other strata is", "clusters of other strata are"
+        notes.append(Note("others", f"{counted(groups.n_others, few, more)} left out."))
+    if interval == "percentile" and not groups.block.target.estimand.smooth:
+        message = (
+            "The estimand is not smooth, so that the jackknife does not hold: the interval is of percentiles."
+        )
+        notes.append(Note("interval", message))
     small = [
         f"{name!r} has {size}"
         for name, size in zip(groups.names, groups.sizes, strict=True)

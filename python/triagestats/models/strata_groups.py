@@ -70,7 +70,7 @@ def stratum_of_clusters(table: ResponseTable, design: Design, by: object, scenar
     if design.n_units != design.n_scenarios:
         raise DesignError("the table has one scenario, and strata are groups of scenarios")
     labels = table.frame["scenario"].unique().sort().to_list()
-    ((_, column),) = columns_by_scenario(table, [by], scenarios, labels)
+    ((_, column),) = columns_by_scenario(table, [by], scenarios, labels, "by")
     levels, _ = ordered_levels(column)
     text = as_text(column, by).cast(pl.Enum(levels))
     axis = design.axes[0]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["UNKNOWN", "Inference", "inference_of"]
+import numpy as np
+
+from triagestats.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["UNKNOWN", "Inference", "hypothesis", "inference_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,19 @@ class Inference:
 UNKNOWN = Inference()
 
 
-def inference_of(estimate: float, variance: float, df: float, conf_level: float) -> Inference:
-    """The t test that an estimate is 0, and its interval.
+def hypothesis(value: object) -> float:
+    """The value that a coefficient has under the hypothesis, if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ArgumentTypeError(f"`value` must be a number; got {value!r}")
+    if not math.isfinite(value):
+        raise ArgumentError(f"`value` must be finite; got {value!r}")
+    return float(value)
+
+
+def inference_of(
+    estimate: float, variance: float, df: float, conf_level: float, *, value: float = 0.0
+) -> Inference:
+    """The t test that an estimate has a value, and its interval.
 
     Parameters
     ----------
@@ -34,16 +49,19 @@ def inference_of(estimate: float, variance: float, df: float, conf_level: float)
         Degrees of freedom, whole or not.
     conf_level
         Level of the interval.
+    value
+        The value under the hypothesis.
     """
     from scipy import stats
 
     error = math.sqrt(variance)
+    statistic = (estimate - value) / error
     half = float(stats.t.isf((1 - conf_level) / 2, df)) * error
     return Inference(
         std_error=error,
         df=df,
-        statistic=estimate / error,
-        p_value=2 * float(stats.t.sf(abs(estimate / error), df)),
+        statistic=statistic,
+        p_value=2 * float(stats.t.sf(abs(statistic), df)),
         conf_low=estimate - half,
         conf_high=estimate + half,
     )

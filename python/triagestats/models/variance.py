@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["variance_components"]
 
-_MOST_WORK: Final = 1e9
-"""Multiplications in one likelihood above which `auto` does not compute profiles."""
+_MOST_WORK: Final = 4e8
+"""Multiplications in one likelihood, a tenth of a second, above which `auto` does not compute profiles."""
 
 
 def variance_components(
@@ -81,7 +81,7 @@ def variance_components(
     interval
         Of the components. `profile`: where -2 log likelihood rises by the quantile of chi-square(1);
         `satterthwaite`: chi-square with df = 2 v^2 / Var(v); `none`. `auto`: profile, or `satterthwaite`
-        where one likelihood takes more than 1e9 multiplications.
+        where one likelihood takes more than 4e8 multiplications: profiles compute a hundred or more of them.
     df_method
         Of tests of fixed effects: `satterthwaite`, `kenward-roger` (for up to 2,500 combinations of levels;
         it also corrects the errors), or `normal`.

@@ -20,12 +20,11 @@ from triagestats.models.generalisability import (
 )
 from triagestats.models.mixed_contrasts import Adjustment, coefficient_rows, contrast_rows, f_rows, mean_rows
 from triagestats.models.mixed_fixed import FixedEffects
+from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ _INTERVALS: Final = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VarianceComponents:
+class VarianceComponents(ModelResult):
     """Variance components of a response table, and the fixed effects beside them.
 
     Attributes
@@ -241,7 +240,7 @@ class VarianceComponents:
         Brennan, R. L. (2001), Generalizability Theory, Springer, doi:10.1007/978-1-4757-3456-0.
         """
         by_role = {"scenario": n_scenarios, "model": n_models}
-        numbers = dict(n_levels or {})
+        numbers, arguments = dict(n_levels or {}), {}
         for role, value in by_role.items():
             if value is None:
                 continue
@@ -251,12 +250,13 @@ class VarianceComponents:
                     f"`n_{role}s` needs one factor that is the {role}; the factors are {list(self.factors)}. "
                     "Name it in `n_levels`"
                 )
-            numbers[named[0]] = value
+            numbers[named[0]], arguments[named[0]] = value, f"n_{role}s"
         return generalisability(
             self.components,
             self.factors,
             self.n_repetitions,
             numbers=numbers,
+            arguments=arguments,
             n_repetitions=n_repetitions,
             contrast=contrast,
             measured=measured,
@@ -316,19 +316,11 @@ class VarianceComponents:
             }
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Estimates, the fit as a whole, and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": plain(self.glance())[0] | {"interval": self.interval, "conf_level": self.conf_level},
-            "estimates": plain(self.tidy()),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        found = result_as_json(self, estimates=plain(self.tidy()))
+        found["settings"] |= {"interval": self.interval, "conf_level": self.conf_level}
+        return found
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{f.name} {f.n_levels:,}" for f in self.factors.values())

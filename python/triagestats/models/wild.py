@@ -12,7 +12,9 @@ from triagestats import _native
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.defaults import CONF_LEVEL, FEWEST_CLUSTERS, N_RESAMPLES, SEED
 from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.labels import counted
 from triagestats.models.matrix import ModelMatrix
+from triagestats.models.t_inference import hypothesis
 from triagestats.models.wild_law import TwoSided, WildLaw, studentised
 from triagestats.models.wild_scores import Coefficient, coefficient_of
 from triagestats.resample import thread_count, valid_resamples, valid_seed
@@ -32,6 +34,13 @@ _FEW_SIGNS: Final = 10
 """Below so many clusters drawn signs repeat, and Webb's six points are drawn instead."""
 _NUMBERS: Final = 5
 """Numbers that a replicate takes."""
+_ROOT: Final = math.sqrt(5)
+POINTS: Final[dict[Kind, tuple[tuple[float, float], ...]]] = {
+    "rademacher": ((-1.0, 0.5), (1.0, 0.5)),
+    "webb": tuple((sign * math.sqrt(square), 1 / 6) for sign in (-1, 1) for square in (0.5, 1.0, 1.5)),
+    "mammen": (((1 - _ROOT) / 2, (_ROOT + 1) / (2 * _ROOT)), ((1 + _ROOT) / 2, (_ROOT - 1) / (2 * _ROOT))),
+}
+"""The weights that are drawn, and their chances."""
 
 
 class _HasMatrix(Protocol):
@@ -106,7 +115,9 @@ def wild_bootstrap(
     Ties count, by a relative tolerance of 1e-10: with the null imposed the data and their mirror image are
     among the sign vectors, and their t* equals t or -t but for rounding. Implementations that compare floats
     get another p under another coding of the same model: 7 of 64 or 2 of 64. Drawn replicates give
-    `(b + 1) / (R + 1)`, enumerated ones b / 2^G, which for WCU can be 0.
+    `(b + 1) / (R + 1)`, enumerated ones b / 2^G, which for WCU can be 0. With the null imposed, replicates
+    with one weight for all clusters tie with the data whatever these are: `smallest_p_value` is their share,
+    plus one; p of Mammen's weights for 8 clusters is never below 0.075.
 
     A replicate whose error is 0 has an infinite t*, or an undefined one if its estimate is `value` too; both
     count as extreme.
@@ -147,7 +158,7 @@ def wild_bootstrap(
     (1.125, 0.078125, 256)
     """
     options = _Options(
-        value=_number(value),
+        value=hypothesis(value),
         impose_null=impose_null,
         two_sided=p_value,
         conf_level=valid_level(conf_level),
@@ -203,7 +214,7 @@ def wild_statistics(
     [2.2678, 0.7171]
     """
     given = np.ascontiguousarray(weights, dtype=np.float64)
-    data, held = coefficient_of(model, term), _number(value)
+    data, held = coefficient_of(model, term), hypothesis(value)
     n_clusters = data.scores.n_clusters
     if given.ndim != 2 or given.shape[1] != n_clusters or not len(given) or not np.isfinite(given).all():
         raise ArgumentError(
@@ -227,14 +238,6 @@ class _Options:
     n_resamples: int
     seed: int
     n_threads: int
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ArgumentTypeError(f"`value` must be a number; got {value!r}")
-    if not math.isfinite(value):
-        raise ArgumentError(f"`value` must be finite; got {value!r}")
-    return float(value)
 
 
 def _weights(weights: Weights, n_clusters: int, n_resamples: int) -> tuple[Kind, bool]:
@@ -317,11 +320,21 @@ class _Bootstrap:
         return WildLaw(self.data, held, raw, self.enumerated)
 
     def _smallest(self, n_replicates: int) -> float:
-        """Least p-value that any data could have: WCR's sign vectors hold the data and their mirror image."""
-        sides = 1 if self.options.two_sided == "symmetric" else 2
-        if not self.enumerated:
-            return sides / (n_replicates + 1)
-        return 2 / n_replicates if self.options.impose_null else 0.0
+        """Least p-value that any data could have, for drawn weights about.
+
+        With the null imposed and one weight for all clusters t* is t, or -t where it is negative, for any
+        data: such draws always count.
+        """
+        symmetric, imposed = self.options.two_sided == "symmetric", self.options.impose_null
+        if self.enumerated:
+            return 2 / n_replicates if imposed else 0.0
+        chances = [
+            chance**self.data.scores.n_clusters
+            for weight, chance in POINTS[self.kind]
+            if imposed and (symmetric or weight > 0)
+        ]
+        least = (n_replicates * sum(chances) + 1) / (n_replicates + 1)
+        return least if symmetric else min(1.0, 2 * least)
 
     def _method(self, n_replicates: int) -> str:
         null = "null imposed" if self.options.impose_null else "null not imposed"
@@ -352,7 +365,10 @@ class _Bootstrap:
         doubts = []
         replicates, smallest = details["n_replicates"], details["smallest_p_value"]
         if smallest > alpha:
-            message = f"With {replicates:,} replicates of {g:,} clusters p cannot be below {smallest:.3g}."
+            about = "" if self.enumerated else "about "
+            message = (
+                f"With {replicates:,} replicates of {g:,} clusters p cannot be below {about}{smallest:.3g}."
+            )
             doubts.append(("smallest_p", message))
         if p == 0:
             message = f"No replicate is as extreme as the data, so that p is below 1/{replicates:,}."
@@ -361,7 +377,8 @@ class _Bootstrap:
             message = f"No value on a side is rejected at {alpha:.3g}; the interval has no end there."
             doubts.append(("unbounded", message))
         if lost := details["n_degenerate"]:
-            doubts.append(("degenerate", f"{lost:,} replicates have an error of 0, and count as extreme."))
+            one, many = "replicate has an error of 0, and counts", "replicates have an error of 0, and count"
+            doubts.append(("degenerate", f"{counted(lost, one, many)} as extreme."))
         if (effective := details["effective_clusters"]) < FEWEST_CLUSTERS:
             message = (
                 f"{data.term} varies in few clusters, as many as {effective:.1f} equal ones: "

@@ -25,6 +25,8 @@ _DOUBLINGS: Final = 20
 """Of two standard errors, until a value is reached that the test rejects."""
 _WIDTH: Final = 1e-10
 """Standard errors to which the end of an interval is found."""
+_DIGITS: Final = 1e-8
+"""Standard errors to which an end is rounded: where t* and t tie is known to some 1e-10 of t."""
 _LEVEL: Final = 1e-9
 """Share of alpha by which a p-value must exceed it: one of exactly alpha rejects."""
 _CANCELLED: Final = 1e-15
@@ -130,7 +132,13 @@ class WildLaw:
             return (self.share(tails.extreme) if symmetric else 2 * self.share(tails.below)) > alpha
 
         step = 2 * self._error
-        return self._end(accepts_low, -step), self._end(accepts_high, step)
+        return self._rounded(self._end(accepts_low, -step)), self._rounded(self._end(accepts_high, step))
+
+    def _rounded(self, end: float) -> float:
+        """An end without the digits that ties by tolerance and the search leave open."""
+        if math.isinf(end):
+            return end
+        return round(end, -math.floor(math.log10(_DIGITS * self._error))) + 0.0
 
     def _end(self, accepts: Callable[[float], bool], step: float) -> float:
         """Where acceptance ends in the direction of a step from the estimate.

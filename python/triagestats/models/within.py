@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
-__all__ = ["demeaned", "dummies", "independent", "is_nested", "n_levels"]
+__all__ = ["Orthogonal", "demeaned", "dummies", "independent", "is_nested", "n_levels", "orthogonal"]
 
 _DENSE: Final = 1_500
 """Up to so many levels of the smaller fixed effects their equations are solved directly."""
@@ -124,7 +125,48 @@ def is_nested(inner: Codes, outer: Codes) -> bool:
 
 
 def independent(columns: Array, before: Array) -> NDArray[np.bool_]:
-    """Which columns are no combination of those to their left, shape (k,).
+    """Which columns are no combination of those to their left, shape (k,); see `orthogonal`."""
+    return orthogonal(columns, before).kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Orthogonal:
+    """Columns that are independent as orthonormal ones times a triangular matrix, X = QR.
+
+    Attributes
+    ----------
+    kept
+        Which columns are no combination of those to their left, shape (k,).
+    basis
+        Q, shape (n, kept).
+    upper
+        R, shape (kept, kept).
+    """
+
+    kept: NDArray[np.bool_]
+    basis: Array
+    upper: Array
+
+    @property
+    def inverse(self) -> Array:
+        """The inverse of R, of which the rows turn coefficients of Q into those of X."""
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.upper, np.eye(len(self.upper))), dtype=np.float64)
+
+    def coefficients(self, y: Array) -> Array:
+        """The least-squares coefficients of the columns for an outcome, shape (kept,)."""
+        turned = self.basis.T @ y
+        turned += self.basis.T @ (y - self.basis @ turned)  # what rounding took
+        found: Array = self.inverse @ turned
+        return found
+
+
+def orthogonal(columns: Array, before: Array) -> Orthogonal:
+    """The columns that are no combination of those to their left, by Gram-Schmidt.
+
+    It does not matter how large the columns and their means are: what is collinear is decided by what is left
+    of a column, and coefficients come from Q, not from products of the columns.
 
     Parameters
     ----------
@@ -135,17 +177,21 @@ def independent(columns: Array, before: Array) -> NDArray[np.bool_]:
     """
     n, k = columns.shape
     kept = np.zeros(k, dtype=bool)
-    basis = np.empty((n, 0))
+    basis, upper = np.empty((n, k), order="F"), np.zeros((k, k))
     spread = np.linalg.norm(before - before.mean(axis=0), axis=0) if n else np.zeros(k)
     length = np.linalg.norm(before, axis=0)
+    rank = 0
     for j in range(k):
-        left = columns[:, j]
+        left, parts = columns[:, j], np.zeros(rank)
         for _ in range(2):  # the second pass removes the rounding of the first
-            left = left - basis @ (basis.T @ left)
+            part = basis[:, :rank].T @ left
+            left = left - basis[:, :rank] @ part
+            parts += part
         size = float(np.linalg.norm(left))
         constant = spread[j] <= _ROUNDING * length[j]
         enough = max(_SLACK * (length[j] if constant else spread[j]), _ROUNDING * length[j])
         if size > enough:
             kept[j] = True
-            basis = np.column_stack([basis, left / size])
-    return kept
+            basis[:, rank], upper[:rank, rank], upper[rank, rank] = left / size, parts, size
+            rank += 1
+    return Orthogonal(kept, basis[:, :rank], upper[:rank, :rank])

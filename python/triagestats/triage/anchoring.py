@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -18,16 +18,13 @@ from triagestats.estimands import AnchoringGap
 from triagestats.matching import keys_of
 from triagestats.permutation import MOST_LABELS
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION, Match, Weights
+from triagestats.results import Note, tidy_frame
+from triagestats.schema import Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.totals import TotalsBuilder
 from triagestats.triage.anchoring_law import NULL_SCHEMA, Law, averages_of, laws_of, row_of
-from triagestats.triage.text import aligned
+from triagestats.triage.text import Shown, aligned, as_json
 from triagestats.triage.voices import marked_voices, voice_factor
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["AnchoringNull", "anchoring_null"]
 
@@ -39,7 +36,7 @@ _BY_MODEL: Final = Note(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnchoringNull:
+class AnchoringNull(Shown):
     """Anchoring gaps beside their law under relabelling of the voices.
 
     Attributes
@@ -101,20 +98,15 @@ class AnchoringNull:
             schema_overrides={"smallest_p": pl.Float64, "seed": pl.UInt64},
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.frame.to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True) | {"n_resamples": self.n_resamples},
-            "tests": plain(self.frame),
-            **{name: plain(getattr(self, name)) for name in ("null", "averages")},
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            {"n_resamples": self.n_resamples},
+            tests=self.frame,
+            null=self.null,
+            averages=self.averages,
+        )
 
     def __repr__(self) -> str:
         how = "all" if self.exact else "drawn"

@@ -13,17 +13,15 @@ from triagestats import intervals
 from triagestats.defaults import FEWEST_CLUSTERS
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.rank_sets import competition_ranks
-from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
+from triagestats.results import Note, tidy_frame
 from triagestats.standings import Leaderboard
 from triagestats.triage.board_cases import Cases
 from triagestats.triage.board_rates import Measures
 from triagestats.triage.policies import Policy, Tolerances
 from triagestats.triage.severity import valid_threshold
-from triagestats.triage.text import aligned
+from triagestats.triage.text import Shown, aligned, as_json, number
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -35,7 +33,7 @@ Source = Literal["rows", "counts", "policy"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Board:
+class Board(Shown):
     """Models by missed and needless escalations, with one joint draw of cases behind every number.
 
     Attributes
@@ -100,7 +98,7 @@ class Board:
         for row in self.leaderboard.standings.iter_rows(named=True):
             renamed = {_RENAMED.get(name, name): value for name, value in row.items()}
             rows.append(renamed | rates[_source(row["kind"]), row["model"]])
-        return pl.DataFrame(rows, schema=_SCHEMA)
+        return pl.DataFrame(rows, schema=_SCHEMA).with_columns(pl.col(_LIMITS).fill_nan(None))
 
     def sensitivity(
         self,
@@ -114,7 +112,7 @@ class Board:
         Parameters
         ----------
         U, O
-            Tolerated rates; half, once and twice those of the board where not given.
+            Tolerated rates; half, once and twice those of the board, at most 1, where not given.
         thresholds
             Thresholds of P(severe); that of the board where not given.
 
@@ -127,7 +125,8 @@ class Board:
         Raises
         ------
         ArgumentError, ArgumentTypeError
-            If a tolerance is not positive, the board has counts alone, or its labels no probabilities.
+            If a tolerance is not positive or above 1, the board has counts alone, or its labels no
+            probabilities.
         """
         if self.cases is None:
             raise ArgumentError("`sensitivity` needs a board of cases; this one has counts alone")
@@ -146,8 +145,7 @@ class Board:
                 under, over = missed / urgent, needless / others
             for u in _numbers(U, "U", self.tolerances.under):
                 for o in _numbers(O, "O", self.tolerances.over):
-                    score = Tolerances(u, o).score(under, over)
-                    parts.append(_graded(self.leaderboard.models, u, o, threshold, under, over, score))
+                    parts.append(_graded(self.leaderboard.models, Tolerances(u, o), threshold, under, over))
         return pl.concat(parts)
 
     def tidy(self) -> pl.DataFrame:
@@ -190,20 +188,9 @@ class Board:
             [pl.DataFrame(known | label, schema_overrides=types), self.leaderboard.glance()], how="horizontal"
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Standings, estimates, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "standings": plain(self.standings),
-            "estimates": plain(self.tidy()),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(self, standings=self.standings, estimates=self.tidy())
 
     def __repr__(self) -> str:
         u, o = self.tolerances.under, self.tolerances.over
@@ -212,8 +199,15 @@ class Board:
             "counts alone" if self.cases is None else f"{size:,} cases, {self.cases.urgent().sum():,} urgent"
         )
         lines = [f"Triage board, U = {u:g}, O = {o:g}, {what}"]
-        shown = self.standings.rename({"rank_low": "drawn from", "rank_high": "to", "p_best": "P(best)"})
+        shown = self.standings.with_columns(
+            _range("set_low", "set_high").alias("rank set"),
+            _range("rank_low", "rank_high").alias("ranks drawn"),
+            _range("box_under_low", "box_under_high").alias("under in box"),
+            _range("box_over_low", "box_over_high").alias("over in box"),
+        ).rename({"p_best": "P(best)", "could_rank": "could rank"})
         lines += aligned(shown, _SHOWN)
+        if shown["box_under_low"].count():
+            lines.append(f"Limits in box hold for both rates at once at {self.conf_level * 100:g} %.")
         lines += self.leaderboard.flag_lines()
         return "\n".join(lines + [f"note: {note.message}" for note in self.notes])
 
@@ -262,7 +256,7 @@ class Board:
         return found
 
     def _distance(self, under: float, over: float) -> float:
-        return float(np.sqrt(self.tolerances.squared_distance(np.array(under), np.array(over))))
+        return self.tolerances.distance(under, over)
 
     def _box(self, measures: Measures) -> list[dict[str, Any]]:
         """Simultaneous limits of both rates, and whether they lie in the box of tolerated rates."""
@@ -301,22 +295,17 @@ def _source(kind: str) -> Source:
 
 
 def _graded(
-    models: tuple[str, ...],
-    u: float,
-    o: float,
-    threshold: float | None,
-    under: Array,
-    over: Array,
-    score: Array,
+    models: tuple[str, ...], tolerances: Tolerances, threshold: float | None, under: Array, over: Array
 ) -> pl.DataFrame:
-    """Scores and ranks at one choice of tolerances and threshold."""
+    """Scores and ranks at one choice of tolerances and threshold; ranks are those of the distances."""
+    score, squares = tolerances.score(under, over), tolerances.squared_distance(under, over)
     able = np.isfinite(score)
-    ranks = competition_ranks(np.where(able, score, -1.0)[None])[0]
+    ranks = competition_ranks(-np.sqrt(squares)[None])[0]
     frame = pl.DataFrame(
         {"model": models, "under_rate": under, "over_rate": over, "score": score, "rank": ranks}
     ).with_columns(
-        pl.lit(u).alias("U"),
-        pl.lit(o).alias("O"),
+        pl.lit(tolerances.under).alias("U"),
+        pl.lit(tolerances.over).alias("O"),
         pl.lit(threshold, dtype=pl.Float64).alias("threshold"),
         pl.col("under_rate", "over_rate", "score").fill_nan(None),
         pl.when(pl.Series(able)).then("rank").alias("rank"),
@@ -325,9 +314,9 @@ def _graded(
 
 
 def _numbers(values: object, argument: str, around: float | None = None) -> list[float]:
-    """A list of numbers; half, once and twice a number where none is given."""
+    """A list of numbers; half, once and twice a rate, at most 1, where none is given."""
     if values is None and around is not None:
-        return [around / 2, around, around * 2]
+        return list(dict.fromkeys((around / 2, around, min(1.0, around * 2))))
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
         raise ArgumentTypeError(f"`{argument}` must be a list of numbers; got {values!r}")
     return list(values)
@@ -342,19 +331,27 @@ def _as_distance(score: dict[str, Any]) -> dict[str, Any]:
     return score | ends | {"std_error": None}
 
 
+def _range(low: str, high: str) -> pl.Expr:
+    """A range as text, null where it has no end."""
+    ends = [pl.col(name).map_elements(number, return_dtype=pl.String) for name in (low, high)]
+    return pl.format("{} to {}", *ends)
+
+
 _SHOWN: Final = (
     "model",
     "under_rate",
+    "under in box",
     "over_rate",
+    "over in box",
     "box",
     "score",
     "score_low",
     "score_high",
     "rank",
-    "drawn from",
-    "to",
+    "rank set",
+    "ranks drawn",
     "P(best)",
-    "could_rank",
+    "could rank",
 )
 _RENAMED: Final = {"estimate": "score", "conf_low": "score_low", "conf_high": "score_high"}
 _RATES: Final = ("under_rate", "under_low", "under_high", "over_rate", "over_low", "over_high")

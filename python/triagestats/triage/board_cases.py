@@ -17,6 +17,7 @@ from triagestats.roles import RoleArgument, assign_roles
 from triagestats.schema import ROLES
 from triagestats.table import ResponseTable
 from triagestats.tolerances import MASS
+from triagestats.triage.text import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -218,14 +219,12 @@ def read_cases(
                 f"`valid` is column {valid!r}, which is blank in {gaps:,} of {len(stated):,} rows"
             )
         if claimed := int(((done == 1) & (stated == 0)).sum()):
-            message = (
-                f"{claimed:,} answers that escalate could not be read ({valid} = 0): they count as not "
-                "escalated."
-            )
+            said = "answer that escalates" if claimed == 1 else "answers that escalate"
+            message = f"{claimed:,} {said} could not be read ({valid} = 0): not escalated."
             notes.append(Note("unreadable_escalated", message, "caution"))
         readable &= stated == 1
     if lost := int((~readable).sum()):
-        message = f"{lost:,} of {len(readable):,} answers could not be read: they count as not escalated."
+        message = f"{lost:,} of {counted(len(readable), 'answer')} could not be read: not escalated."
         notes.append(Note("unreadable", message, "caution"))
     done = np.where(readable, done, 0.0)
     severe = _severe(places, urgent, threshold)

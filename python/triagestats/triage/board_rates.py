@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triagestats.counts import whole_counts
+from triagestats.defaults import FEW_CLUSTERS
 from triagestats.errors import DataError
 from triagestats.flags import column_named
 from triagestats.ingest import to_polars
 from triagestats.joint import Joint, joint_estimates
 from triagestats.labels import as_text
-from triagestats.marginals import Marginals, shares_of
+from triagestats.marginals import Marginals, Scarce, shares_of
 from triagestats.resample import bootstrap
 from triagestats.schema import Interval
 from triagestats.schemes import Collapsed
-from triagestats.triage.policies import Tolerances
+from triagestats.triage.policies import Tolerances, score_of
 from triagestats.vectors import numbers_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Measures", "counted", "measures_of"]
+__all__ = ["Measures", "counted", "measures_of", "scarce_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +40,8 @@ class Measures:
         Under rates, then over rates: 2 E estimates.
     score, kappa
         E estimates each.
+    distance
+        d, by which rows are ranked: unlike the score it is scaled as a whole where U and O are. Shape (E,).
     sums
         Urgent cases, other ones, missed ones, needless escalations, shape (4, E).
     """
@@ -46,6 +49,7 @@ class Measures:
     rates: Marginals
     score: Marginals
     kappa: Marginals
+    distance: Array
     sums: Array
 
     @property
@@ -70,6 +74,7 @@ class Measures:
             self.rates.ordered(both),
             self.score.ordered(order),
             self.kappa.ordered(order),
+            self.distance[order],
             self.sums[:, order],
         )
 
@@ -84,7 +89,7 @@ def measures_of(
 ) -> tuple[Measures, Joint]:
     """Measures of M models from sums by cluster, shape (G, 4, M), and their joint evidence.
 
-    The estimates of the joint evidence are M under rates, M over rates, M scores and M kappas.
+    The estimates of the joint evidence are M under rates, M over rates, M scores, M kappas and M distances.
     """
     n_clusters, _, n_models = totals.shape
     together = bool((totals[:, :2] == totals[:, :2, :1]).all())  # all models answered the same cases
@@ -104,6 +109,7 @@ def measures_of(
         replicates=np.ascontiguousarray(joint.replicates[:, : 2 * n_models]),
         interval=interval,
     )
+    scarce = scarce_of((totals[:, :2] > 0).sum(axis=0))
     n_cases = totals[:, :2].sum(axis=(0, 1)).astype(np.int64)
     score, kappa = (
         Marginals(
@@ -115,14 +121,24 @@ def measures_of(
             successes=np.full(n_models, -1),
             replicates=np.ascontiguousarray(joint.replicates[:, part]),
             interval="percentile",
+            scarce=scarce,
         )
-        for part in (slice(2 * n_models, 3 * n_models), slice(3 * n_models, None))
+        for part in (slice(2 * n_models, 3 * n_models), slice(3 * n_models, 4 * n_models))
     )
-    return Measures(rates, score, kappa, totals.sum(axis=0)), joint
+    return Measures(rates, score, kappa, joint.estimate[4 * n_models :], totals.sum(axis=0)), joint
 
 
-def _measures(sums: Sequence[Array] | Array, tolerances: Tolerances) -> tuple[Array, Array, Array, Array]:
-    """Under rate, over rate, score, and Cohen's kappa of escalation with the label.
+def scarce_of(numbers: NDArray[np.int64]) -> tuple[Scarce | None, ...]:
+    """The scarcer of urgent and other cases where few clusters hold it, from numbers (2, E)."""
+    found = []
+    for urgent, others in numbers.T.tolist():
+        fewer = Scarce(urgent, "urgent cases") if urgent <= others else Scarce(others, "other cases")
+        found.append(fewer if fewer.n_clusters < FEW_CLUSTERS else None)
+    return tuple(found)
+
+
+def _measures(sums: Sequence[Array] | Array, tolerances: Tolerances) -> tuple[Array, ...]:
+    """Under rate, over rate, score, Cohen's kappa of escalation with the label, and distance.
 
     `sums` are those of urgent cases, other ones, missed ones, and needless escalations.
     """
@@ -135,7 +151,8 @@ def _measures(sums: Sequence[Array] | Array, tolerances: Tolerances) -> tuple[Ar
         base = urgent / whole
         chance = base * escalated + (1.0 - base) * (1.0 - escalated)
         kappa = (agreed - chance) / (1.0 - chance)
-    return under, over, tolerances.score(under, over), kappa
+        squares = tolerances.squared_distance(under, over)
+    return under, over, score_of(squares), kappa, np.sqrt(squares)
 
 
 def counted(
@@ -201,22 +218,25 @@ def counted(
             n_rows=number.astype(np.int64),
             is_rate=(rate,) * len(values),
             replicates=draws,
+            scarce=() if rate else scarce,
             **found,
         )
 
     cases = (urgent + others).astype(np.float64)
     unknown = np.full(size, -1)
+    scarce = scarce_of(np.stack([urgent, others]).astype(np.int64))
     both = np.concatenate([urgent, others]).astype(np.float64)
     return tuple(names.to_list()), Measures(
         rates=marginals(slice(0, 2), both, np.concatenate([missed, needless]), interval, rate=True),
         score=marginals(slice(2, 3), cases, unknown, "percentile", rate=False),
         kappa=marginals(slice(3, 4), cases, unknown, "percentile", rate=False),
+        distance=estimate[4],
         sums=sums,
     )
 
 
 def _drawn(sums: Array, tolerances: Tolerances, *, n_resamples: int, seed: int, n_threads: int) -> Array:
-    """Measures of drawn tables of independent cases with these sums, shape (R, 4)."""
+    """Measures of drawn tables of independent cases with these sums, shape (R, 5)."""
     urgent, others, missed, needless = sums
     kinds = np.array([[1, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 1], [0, 1, 0, 0]], dtype=np.float64)
     number = np.array([missed, urgent - missed, needless, others - needless]).astype(np.uint64)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
-from triagestats.beside import Extra, Shares
-from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
+from triagestats.beside import Extra, Shares, refuse_known
+from triagestats.errors import ArgumentError
 from triagestats.flags import binary_column, flag_names, flag_shares
-from triagestats.joint import Joint, best_first
-from triagestats.labels import listed
 from triagestats.marginals import Marginals
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note
 from triagestats.roles import RoleArgument
-from triagestats.schema import Interval
 from triagestats.standings import Leaderboard
 from triagestats.triage.board import Board
-from triagestats.triage.board_cases import Cases, Places, places_of, read_cases
-from triagestats.triage.board_rates import Measures, counted, measures_of
+from triagestats.triage.board_cases import Places, places_of, read_cases
+from triagestats.triage.board_ranking import RankedModels, rank_models
+from triagestats.triage.board_rates import Measures, counted
 from triagestats.triage.policies import Policy, Tolerances, best_random
 from triagestats.triage.policies import policies as known_policies
 from triagestats.triage.severity import valid_threshold
@@ -75,7 +73,7 @@ def triage_board(
         A table of any make with one row an answer, or a `ResponseTable`. It may be left out where there are
         `counts`.
     U, O
-        The under rate and the over rate that are tolerated, positive.
+        The under rate and the over rate that are tolerated, above 0 and up to 1.
     escalate
         Column of 0 and 1: whether the answer escalates. Where it is blank the answer could not be read.
     urgent
@@ -115,13 +113,18 @@ def triage_board(
     Raises
     ------
     ArgumentError, ArgumentTypeError, DataError, DesignError
-        If U or O is not positive, a column is absent or holds something else, a case has two labels, or no
-        case is urgent, or none is not.
+        If U or O is not positive or above 1, a column is absent or holds something else, a case has two
+        labels, or no case is urgent, or none is not; `counts` name a model that has rows, or a policy.
 
     Notes
     -----
     All rates, scores and ranks are read from one joint draw of clusters, in which the numbers of urgent and
-    other cases vary. Scaling U and O together changes scores and never ranks: `d` is scaled as a whole.
+    other cases vary. Ranks, rank sets and verdicts compare the distances d, not the scores, which are a
+    decreasing function of d. Scaling U and O together scales every d as a whole: it changes scores, and never
+    ranks, rank sets or verdicts. `leaderboard.pairs` are differences of d: the smaller is the better.
+
+    With fewer than 5 clusters that hold urgent cases, or other cases, scores and kappas have no interval,
+    ranks no set and pairs no verdict, however many cases there are; up to 11 they carry a warning.
 
     The box verdict is `inside` where the upper limits of both rates are below U and O, `outside` where a
     lower limit is above, else `undecided`. Both limits hold at once at `conf_level`: they are Korn and
@@ -129,6 +132,17 @@ def triage_board(
 
     A score below that of the best coin, 100 / (1 + 1 / (2 (U^2 + O^2))) at a chance of escalating of
     O^2 / (U^2 + O^2), says less than the coin.
+
+    References
+    ----------
+    Cohen, J. (1960), A coefficient of agreement for nominal scales, Educational and Psychological Measurement
+    20(1):37-46, doi:10.1177/001316446002000104.
+
+    Korn, E. L. and Graubard, B. I. (1998), Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data, Survey Methodology 24(2):193-201.
+
+    Romano, J. P. and Wolf, M. (2005), Exact and approximate stepdown methods for multiple hypothesis
+    testing, JASA 100(469):94-108, doi:10.1198/016214504000000539.
 
     Examples
     --------
@@ -164,7 +178,7 @@ def triage_board(
             valid=valid,
             threshold=None if threshold is None else valid_threshold(threshold),
         )
-        found = _rank(
+        found = rank_models(
             cases,
             tolerances,
             unranked,
@@ -176,109 +190,9 @@ def triage_board(
         )
         shares = _flags(places, flag_names(flags), valid)
         found = replace(found, notes=(*places.notes, *notes, *found.notes), flags=shares)
+    if known is not None:
+        _refuse_twice(known[0], found, policies=policies)
     return _board(found, known, tolerances, policies=policies, conf_level=level, **asked)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ranked:
-    """Models with rows: the ranked ones from the best, then the others."""
-
-    models: tuple[str, ...]
-    n_ranked: int
-    cases: Cases
-    measures: Measures
-    joint: Joint
-    contributes: Mask
-    notes: tuple[Note, ...]
-    flags: Shares | None = None
-
-
-def _rank(
-    cases: Cases,
-    tolerances: Tolerances,
-    unranked: object,
-    *,
-    readable: bool,
-    match: Literal["shared", "own"],
-    interval: Interval,
-    **asked: int,
-) -> _Ranked:
-    """Measures of the models on shared cases, in order."""
-    notes: list[Note] = []
-    ranked = _ranked(cases, unranked, notes, readable=readable)
-    if match == "shared":
-        cases = _shared(cases, ranked, notes)
-    totals = cases.totals()
-    totals = totals[totals[:, :2][:, :, ranked].sum(axis=(1, 2)) > 0]
-    sums = totals[:, :2][:, :, ranked].sum(axis=0)
-    for what, number in (("urgent", sums[0]), ("not urgent", sums[1])):
-        if (number == 0).any():
-            raise DesignError(f"no case is {what}: there is no rate to estimate; check the column `urgent`")
-    if len(totals) < 2:
-        raise DesignError("there is one cluster of cases, and an interval needs at least two")
-    binary = bool((cases.n_answers <= 1).all())
-    measures, joint = measures_of(totals, tolerances, binary=binary, interval=interval, **asked)
-    places = np.flatnonzero(ranked)
-    order = places[best_first(measures.score.estimate[places], higher_is_better=True)]
-    everyone = np.concatenate([order, np.flatnonzero(~ranked)])
-    at_end = np.isin(measures.under, (0.0, 1.0)) | np.isin(measures.over, (0.0, 1.0))
-    if still := [cases.models[place] for place in order if at_end[place]]:
-        message = (
-            f"Under or over rates of exactly 0 or 1, which no draw moves: {listed(still)}. Intervals of "
-            "their scores and ranks leave out how far these rates could be off."
-        )
-        notes.append(Note("boundary", message, "caution"))
-    contributes = totals[:, :2].sum(axis=1) > 0
-    return _Ranked(
-        models=tuple(cases.models[place] for place in everyone),
-        n_ranked=len(order),
-        cases=cases.of_models(everyone),
-        measures=measures.ordered(everyone),
-        joint=joint.ordered(2 * len(everyone) + everyone),
-        contributes=contributes[:, everyone],
-        notes=tuple(notes),
-    )
-
-
-def _ranked(cases: Cases, unranked: object, notes: list[Note], *, readable: bool) -> Mask:
-    """Which models are ranked: those not named, with some readable answer."""
-    if isinstance(unranked, str) or not isinstance(unranked, Sequence):
-        raise ArgumentTypeError(f"`unranked` must be a list of models; got {unranked!r}")
-    if unknown := [name for name in unranked if name not in cases.models]:
-        raise ArgumentError(
-            f"`unranked` names {', '.join(map(repr, unknown))}; choose from the models {listed(cases.models)}"
-        )
-    named = np.array([model in unranked for model in cases.models])
-    mute = (cases.readable == 0) & ~named
-    if mute.any():
-        names = listed([model for model, is_mute in zip(cases.models, mute, strict=True) if is_mute])
-        notes.append(
-            Note("no_readable_answer", f"No answer could be read of {names}: not ranked.", "caution")
-        )
-    if (named | mute).all():
-        why = (
-            "no model has a readable answer" if readable or not named.all() else "`unranked` names all models"
-        )
-        raise DesignError(f"{why}: nothing is left to rank")
-    ranked: Mask = ~(named | mute)
-    return ranked
-
-
-def _shared(cases: Cases, ranked: Mask, notes: list[Note]) -> Cases:
-    """The cases that all ranked models answered."""
-    kept: Mask = np.all(~np.isnan(cases.escalated[:, ranked]), axis=1)
-    if not kept.any():
-        number = (~np.isnan(cases.escalated)).sum(axis=0)
-        fewest = np.flatnonzero(ranked)[np.argmin(number[ranked])]
-        raise DesignError(
-            f"no case was answered by all {int(ranked.sum()):,} ranked models; {cases.models[fewest]!r} "
-            f"answered the fewest, {int(number[fewest]):,}. Name such models in `unranked`, or take "
-            "match='own'"
-        )
-    if lost := int((~kept).sum()):
-        message = f"{lost:,} of {len(kept):,} cases were not put to all ranked models, and are left out."
-        notes.append(Note("shared", message, "caution"))
-    return cases.of_cases(kept)
 
 
 def _flags(places: Places, names: tuple[str, ...], valid: str | None) -> Shares | None:
@@ -289,8 +203,19 @@ def _flags(places: Places, names: tuple[str, ...], valid: str | None) -> Shares 
     return flag_shares(columns, places.models, places.model, places.scenario, places.cluster)
 
 
+def _refuse_twice(names: Sequence[str], found: RankedModels | None, *, policies: bool) -> None:
+    """Refuse counts of models that have rows, or that are called as a policy that is shown."""
+    if found is not None:
+        fix = "leave them out of `counts`, or give the counts another name, such as 'gpt (published)'"
+        refuse_known(names, found.models, "which has rows in `data`", fix)
+    if policies:
+        shown = [policy.name for policy in known_policies(0.5)]
+        fix = "give the model another name, or leave policies out with `policies=False`"
+        refuse_known(names, shown, "which is the name of a policy on the board", fix)
+
+
 def _board(
-    found: _Ranked | None,
+    found: RankedModels | None,
     known: tuple[tuple[str, ...], Measures] | None,
     tolerances: Tolerances,
     *,
@@ -318,7 +243,12 @@ def _board(
         )
         notes = (*notes, Note("best_random", message))
         extras = [
-            Extra(p.name, "policy", float(tolerances.score(np.array(p.under), np.array(p.over))))
+            Extra(
+                p.name,
+                "policy",
+                float(tolerances.score(np.array(p.under), np.array(p.over))),
+                strength=-tolerances.distance(p.under, p.over),
+            )
             for p in shown
         ]
     if known is not None:
@@ -336,6 +266,8 @@ def _board(
                     float(measures.score.estimate[e]),
                     int(measures.score.n_rows[e]),
                     replicates=measures.score.replicates[:, e],
+                    strength=-float(measures.distance[e]),
+                    scarce=measures.score.scarce[e],
                 )
                 for e, name in enumerate(names)
             ),
@@ -349,7 +281,13 @@ def _board(
         marginals=_none() if found is None else found.measures.score,
         contest=None
         if found is None
-        else found.joint.contest(np.arange(n_ranked), found.contributes[:, :n_ranked], higher_is_better=True),
+        else found.joint.contest(
+            np.arange(n_ranked),
+            found.contributes[:, :n_ranked],
+            higher_is_better=False,
+            metric="distance",
+            scarce=found.scarce,
+        ),
         extras=tuple(extras),
         flags=None if found is None else found.flags,
         n_scenarios=0 if found is None else len(found.cases.severe),
@@ -358,6 +296,7 @@ def _board(
         n_resamples=n_resamples,
         seed=seed,
         notes=notes,
+        strength=None if found is None else -found.measures.distance,
     )
     return Board(
         tolerances=tolerances,

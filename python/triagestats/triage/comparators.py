@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -13,8 +13,7 @@ from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentTypeError, DesignError
 from triagestats.inference import Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, plain
-from triagestats.schema import SCHEMA_VERSION
+from triagestats.results import Note
 from triagestats.triage.outcomes import VALUE, Kind, Pool, unit_values
 from triagestats.triage.rate_pairs import (
     UNMATCHED,
@@ -26,16 +25,13 @@ from triagestats.triage.rate_pairs import (
     tidy_of_pair,
 )
 from triagestats.triage.selection import Rows, rows_where, table_of
-from triagestats.triage.text import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
+from triagestats.triage.text import Shown, aligned, as_json
 
 __all__ = ["RateComparison", "compare_rates"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RateComparison:
+class RateComparison(Shown):
     """Two rates and their difference.
 
     Attributes
@@ -112,23 +108,16 @@ class RateComparison:
         level = valid_level(conf_level)
         return replace(self, conf_level=level, _frame=tidy_of_pair(self._pair, level))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self._frame.to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Rows, keys, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "names": list(self.names),
-            "on": list(self.on),
-            "estimates": plain(self._frame),
-            "only_a": plain(self.only_a),
-            "only_b": plain(self.only_b),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            names=list(self.names),
+            on=list(self.on),
+            estimates=self._frame,
+            only_a=self.only_a,
+            only_b=self.only_b,
+        )
 
     def __repr__(self) -> str:
         label = None if self.matched else UNMATCHED
@@ -211,8 +200,19 @@ def compare_rates(
     keys that both sides share, with repetitions averaged.
 
     Matched rates have the cluster jackknife with t(G - 1) of their difference, and the permutation of sides
-    within clusters. Unmatched ones have the jackknife over the clusters of both sides and its t test: no
-    permutation holds where the sides have other rows.
+    within clusters. Unmatched ones have the jackknife over the clusters of both sides and its t test with
+    Welch's degrees of freedom: no permutation holds where the sides have other rows. With fewer than 5
+    clusters on either side they have neither interval nor p-value. A side in which all clusters agree, such
+    as one at 0 or 1, adds the variance that it has with one all-right and one all-wrong cluster more.
+
+    References
+    ----------
+    Agresti, A. and Caffo, B. (2000), Simple and effective confidence intervals for proportions and
+    differences of proportions result from adding two successes and two failures, The American Statistician
+    54(4):280-288, doi:10.1080/00031305.2000.10474560.
+
+    Welch, B. L. (1947), The generalization of Student's problem when several different population variances
+    are involved, Biometrika 34(1-2):28-35, doi:10.1093/biomet/34.1-2.28.
 
     Examples
     --------

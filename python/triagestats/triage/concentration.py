@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -13,20 +13,28 @@ from triagestats.arguments import valid_choice, valid_level
 from triagestats.design import Reference
 from triagestats.inference import Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, plain
-from triagestats.schema import SCHEMA_VERSION, Interval, Weights
-from triagestats.triage.concentration_parts import Parts, labels_of_misses, parts_of, tidy_of
+from triagestats.results import Note
+from triagestats.schema import Interval, Weights
+from triagestats.triage.concentration_counts import labels_of_misses
+from triagestats.triage.concentration_parts import OF_LABELS, Parts, parts_of, tidy_of
 from triagestats.triage.fixed_scenarios import HEADING
 from triagestats.triage.outcomes import Kind, Pool, unit_values
 from triagestats.triage.selection import Rows, column_named, rows_where, table_of, with_condition
-from triagestats.triage.text import aligned, amount, number
-
-if TYPE_CHECKING:
-    import pandas as pd
+from triagestats.triage.text import (
+    Shown,
+    aligned,
+    amount,
+    as_json,
+    counted,
+    number,
+    withheld_lines,
+)
 
 __all__ = ["Concentration", "concentration"]
 
 _CONDITION: Final = "condition"
+_MANY: Final = 12
+"""More scenarios than this are shown by their misses alone."""
 _WORDS: Final[Mapping[Kind, str]] = {
     "under": "labels under the gold range",
     "over": "labels over the gold range",
@@ -36,7 +44,7 @@ _WORDS: Final[Mapping[Kind, str]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Concentration:
+class Concentration(Shown):
     """How many scenarios a rate rests on.
 
     Attributes
@@ -81,7 +89,8 @@ class Concentration:
     def tidy(self) -> pl.DataFrame:
         """One row an estimate, with the columns of the glossary.
 
-        For each condition its rate, `effective_scenarios`, `largest_share` (`term` is the scenario), and
+        For each condition its rate (`under_rate_of_labels` and so on beside it where every label is taken as
+        a draw), `effective_scenarios`, `largest_share` (`term` is the scenario), and
         `leave_one_out_low` and `leave_one_out_high` (`term` is the cluster left out); then contrasts with
         the range of theirs.
         """
@@ -117,30 +126,26 @@ class Concentration:
         level = valid_level(conf_level)
         return replace(self, conf_level=level, _frame=tidy_of(self._parts, level))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self._frame.to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Frames, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "estimates": plain(self._frame),
-            "counts": plain(self.counts),
-            "labels": plain(self.labels),
-            "without": plain(self.without),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self, estimates=self._frame, counts=self.counts, labels=self.labels, without=self.without
+        )
 
     def __repr__(self) -> str:
         lines = [f"Concentration of {_WORDS[self.kind]}: count of n, by scenario"]
-        lines += aligned(*_crossed(self.counts))
+        lines += _crossed(self.counts)
         lines += ["By condition", *aligned(*_summary(self))]
-        rates = self._frame.filter(pl.col("estimand") == f"{self.kind}_rate")
+        if (ranges := _ranges(self._frame)).height:
+            lines += ["Contrasts without each cluster", *aligned(ranges, ranges.columns)]
+        names = {f"{self.kind}_rate": "responses", f"{self.kind}{OF_LABELS}": "labels"}
+        rates = self._frame.filter(pl.col("estimand").is_in(list(names)))
+        if self._parts.of_labels:
+            draws = pl.col("estimand").replace_strict(names, return_dtype=pl.String)
+            rates = rates.with_columns(pl.when(pl.col("condition").is_not_null()).then(draws).alias("draws"))
         fixed = pl.col("method").str.starts_with(HEADING).fill_null(value=False)
         shown = (
+            *(["draws"] if self._parts.of_labels else []),
             "condition",
             "contrast",
             "estimate",
@@ -155,28 +160,39 @@ class Concentration:
             (f"For new scenarios, {self.conf_level:.4g} intervals", rates.filter(~fixed)),
         ):
             if part.height:
-                lines += [title, *aligned(part, shown), *_withheld(part)]
+                called = pl.coalesce("contrast", "condition", pl.lit("all"))
+                lines += [title, *aligned(part, shown), *withheld_lines(part, called)]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-def _withheld(rows: pl.DataFrame) -> list[str]:
-    """Why a row has no interval."""
-    none = rows.filter(pl.col("conf_low").is_null())
-    names = none.select(pl.coalesce("contrast", "condition", pl.lit("all")), "reason").iter_rows()
-    return [f"  no interval, {name}: {reason}" for name, reason in names]
+def _ranges(frame: pl.DataFrame) -> pl.DataFrame:
+    """The range of each contrast without each cluster, as text."""
+    ends = frame.filter(
+        pl.col("contrast").is_not_null() & pl.col("estimand").str.starts_with("leave_one_out")
+    ).drop_nulls("estimate")
+    told = pl.col("estimate").map_elements(number, return_dtype=pl.String) + " (" + pl.col("term") + ")"
+    return ends.group_by("contrast", maintain_order=True).agg(told.str.join(" to ").alias("leave one out"))
 
 
-def _crossed(counts: pl.DataFrame) -> tuple[pl.DataFrame, Sequence[str]]:
-    """Scenarios that have misses by condition, and the others in one line."""
+def _crossed(counts: pl.DataFrame) -> list[str]:
+    """Scenarios by condition; where there are many, those that have misses, and how many have none."""
     told = counts.with_columns(
         (
             pl.col("misses").map_elements(number, return_dtype=pl.String) + "/" + pl.col("n").cast(pl.String)
         ).alias("told"),
         pl.col(_CONDITION).fill_null("all"),
     )
-    some = told.filter(pl.col("misses").sum().over("scenario") > 0)
-    wide = some.pivot(on=_CONDITION, index="scenario", values="told")
-    return wide, wide.columns
+    of_scenario = counts.group_by("scenario").agg(pl.col("misses", "n").sum())
+    without = of_scenario.filter(pl.col("misses") == 0)
+    if of_scenario.height <= _MANY:
+        without = without.clear()
+    kept = told.filter(~pl.col("scenario").is_in(without["scenario"].to_list()))
+    wide = kept.pivot(on=_CONDITION, index="scenario", values="told")
+    lines = aligned(wide, wide.columns)
+    if without.height:
+        said = counted(without.height, "scenario")
+        lines.append(f"  not shown: {said} without any, 0 of {without['n'].sum():,}")
+    return lines
 
 
 def _summary(found: Concentration) -> tuple[pl.DataFrame, Sequence[str]]:
@@ -195,7 +211,7 @@ def _summary(found: Concentration) -> tuple[pl.DataFrame, Sequence[str]]:
             {
                 _CONDITION: condition or "all",
                 "count": f"{amount(float(counts['misses'].sum()))}/{counts['n'].sum()}",
-                "labels": ", ".join(f"{label} {amount(n)}" for label, n in labels) or None,
+                "labels": ", ".join(f"{label or 'unreadable'} {amount(n)}" for label, n in labels) or None,
                 "effective": named["effective_scenarios"]["estimate"],
                 "largest": largest["term"] and f"{largest['term']} {largest['estimate']:.2f}",
                 "leave one out": told if ends[0]["term"] else None,
@@ -276,9 +292,14 @@ def concentration(
 
     over scenario x model cells of n_c responses with variance s_c^2, and t with Satterthwaite's degrees of
     freedom. The labels that several judges give to one response are one draw: s_c^2 is that of responses,
-    each with the mean of its labels. A cell of one response has no s_c^2, and the interval is refused; where
-    no cell varies, Wilson's interval of all responses is shown, with a note. A contrast takes cells of
-    scenario x model x variant, on each side.
+    each with the mean of its labels. Where `pool="labels"` and `weights="row"`, rows named
+    `under_rate_of_labels` and so on read the formula on labels instead: every label is a draw, and n_c counts
+    labels, which takes the judges of one response as independent.
+
+    A cell of one response has no s_c^2, and the interval is refused; where no cell varies, Wilson's interval
+    of all responses is shown, with a note. A contrast takes cells of scenario x model x variant, on each
+    side; it is the mean over the cells that both sides have, and differs from the difference of the rates
+    where these weigh other rows.
 
     Ranges without a cluster are the smallest and the largest of the estimates without one.
 

@@ -18,18 +18,24 @@ from triagestats.plan import Plan, contrast_plan, rate_plan, targets_of
 from triagestats.results import Note, tidy_frame
 from triagestats.schema import Weights
 from triagestats.table import ResponseTable
-from triagestats.triage.fixed_scenarios import FixedError, error_of_contrast, error_of_rate
+from triagestats.tolerances import ROUNDING
+from triagestats.triage.concentration_counts import CELL, concentrated, counts_of, effective_of, with_blanks
+from triagestats.triage.fixed_scenarios import FixedError, error_of_contrast, error_of_labels, error_of_rate
 from triagestats.triage.outcomes import VALUE, Kind, Pool
+from triagestats.triage.text import in_words
 
-__all__ = ["Parts", "counts_of", "labels_of_misses", "parts_of", "tidy_of"]
+__all__ = ["OF_LABELS", "Parts", "parts_of", "tidy_of"]
 
-_CELL: Final = ("scenario", "model", "variant", "condition")
 _FIXED: Final = (
     "{n} {cluster} {what} too few for an interval that speaks of others. Intervals headed 'these scenarios "
     "only' speak of fresh answers of the same models to the same scenarios."
 )
-_LIMITED: Final = 2.0
-"""Fewer effective scenarios than this are worth a note where there are more."""
+OF_LABELS: Final = "_rate_of_labels"
+_READINGS: Final = (
+    "The variance of these scenarios only has two readings. {kind}_rate takes responses as draws: n_c counts "
+    "responses and s_c^2 is that of the means of their labels. {kind}_rate_of_labels takes every label as a "
+    "draw, also those that judges give to one response: n_c counts labels."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +52,8 @@ class Parts:
         The families of estimates; None with one cluster, and where nothing is compared.
     fixed
         Errors of these scenarios only, by condition or contrast, where there are few clusters.
+    of_labels
+        The same by condition with each label as a draw, where responses have several labels that count.
     without
         Estimates without each cluster.
     n_clusters
@@ -59,6 +67,7 @@ class Parts:
     rates: Family | None
     contrasts: Family | None
     fixed: Mapping[str | None, FixedError]
+    of_labels: Mapping[str | None, FixedError]
     without: pl.DataFrame
     n_clusters: int
     levels: tuple[str | None, ...]
@@ -93,7 +102,8 @@ def parts_of(
     n_clusters = counted[cluster].n_unique()
     notes: list[Note] = []
     judges = responses["weight"] if pool == "labels" else responses["n_labels"]
-    if judges.max() != 1:
+    several = judges.max() != 1
+    if several:
         how = "Each judge's label counts" if pool == "labels" else "Judges are averaged within a response"
         notes.append(Note("judges", f"{how}; for these scenarios only, a response is one draw."))
     rates = contrasts = design = None
@@ -115,6 +125,16 @@ def parts_of(
     fixed: dict[str | None, FixedError] = {}
     if one_way:
         fixed = dict(_fixed(responses, rates, contrasts, targets, weights))
+    of_labels: dict[str | None, FixedError] = {}
+    if pool == "labels" and weights == "row" and several:
+        labels = with_blanks(counted).select(*CELL, pl.col(VALUE).alias("value"))
+        of_labels = {
+            condition: error_of_labels(part)
+            for (condition,), part in labels.group_by("condition", maintain_order=True)
+            if condition in fixed
+        }
+    if of_labels:
+        notes.append(Note("two_readings", _READINGS.format(kind=kind)))
     if one_way and n_clusters < FEWEST_CLUSTERS:
         what = "is" if n_clusters == 1 else "are"
         said_of = f"{name} cluster" + ("" if n_clusters == 1 else "s")
@@ -123,13 +143,15 @@ def parts_of(
     present = set(responses["condition"])
     order = [level.label for level in design.levels] if design is not None else sorted(present - {None})
     levels = tuple(label for label in order if label in present) or (None,)
-    notes += _concentrated(counts_of(responses, levels))
+    notes += _unlike(rates, contrasts, targets)
+    notes += concentrated(counts_of(responses, levels))
     return Parts(
         kind=kind,
         responses=responses,
         rates=rates,
         contrasts=contrasts,
         fixed=fixed,
+        of_labels=of_labels,
         without=_without(design, rates, contrasts),
         n_clusters=n_clusters,
         levels=levels,
@@ -137,11 +159,29 @@ def parts_of(
     )
 
 
+def _unlike(rates: Family | None, contrasts: Family | None, targets: Sequence[Target]) -> Iterator[Note]:
+    """A note where a contrast of matched cells is not the difference of the rates that are shown."""
+    if rates is None or contrasts is None:
+        return
+    of_level = {row.identity["condition"]: rates.evidence.estimate[row.slot] for row, _ in _shown(rates)}
+    sides = {target.estimand.label: target.estimand.levels for target in targets}
+    unlike = []
+    for row, _ in _shown(contrasts):
+        label = row.identity["contrast"]
+        level, reference = (of_level.get(name, np.nan) for name in sides[label])
+        if abs(contrasts.evidence.estimate[row.slot] - (level - reference)) > ROUNDING:
+            unlike.append(label)
+    if unlike:
+        yield Note(
+            "matched_contrasts",
+            "Contrasts are means over the cells that both conditions have, and not differences of the rates, "
+            f"which are means over all rows of each. They differ in {in_words(unlike)}.",
+        )
+
+
 def _responses(frame: pl.DataFrame, pool: Pool) -> pl.DataFrame:
-    for name in ("model", "variant", "condition"):
-        if name not in frame.columns:
-            frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    key = [*_CELL, *(["repetition"] if "repetition" in frame.columns else [])]
+    frame = with_blanks(frame)
+    key = [*CELL, *(["repetition"] if "repetition" in frame.columns else [])]
     key += [name for name in frame.columns if name.startswith("condition[")]
     order = frame.filter(pl.col(VALUE).is_not_null()).group_by(key, maintain_order=True)
     found = order.agg(pl.col(VALUE).mean().alias("value"), pl.len().cast(pl.Int64).alias("n_labels"))
@@ -196,77 +236,6 @@ def _shown(family: Family | None) -> Iterator[tuple[Any, int]]:
             yield row, int(family.evidence.n_clusters[row.slot])  # type: ignore[union-attr]  # rows are its
 
 
-def counts_of(responses: pl.DataFrame, levels: Sequence[str | None]) -> pl.DataFrame:
-    """Misses and responses (or labels) by condition and scenario, and each scenario's share of the misses."""
-    counts = responses.group_by("condition", "scenario").agg(
-        (pl.col("value") * pl.col("weight")).sum().alias("misses"), pl.col("weight").sum().alias("n")
-    )
-    conditions = pl.DataFrame({"condition": list(levels)}, schema={"condition": pl.String})
-    grid = conditions.with_row_index("_order").join(responses.select("scenario").unique(), how="cross")
-    counts = grid.join(counts, on=["condition", "scenario"], how="left", nulls_equal=True)
-    counts = counts.with_columns(pl.col("misses").fill_null(0.0), pl.col("n").fill_null(0))
-    whole = pl.col("misses").sum().over("_order")
-    share = pl.when(whole > 0).then(pl.col("misses") / whole)
-    return (
-        counts.with_columns(share.alias("share"))
-        .sort("_order", "scenario")
-        .select("condition", "scenario", "misses", "n", "share")
-    )
-
-
-def labels_of_misses(
-    frame: pl.DataFrame, pool: Pool, levels: Sequence[str | None], scale: Sequence[str] | None
-) -> pl.DataFrame:
-    """How often each label was given among the misses, by condition; labels in the order of the scale."""
-    schema = {"condition": pl.String, "label": pl.String, "misses": pl.Float64}
-    if "response" not in frame.columns:
-        return pl.DataFrame(schema=schema)
-    for name in ("model", "variant", "condition", "repetition"):
-        if name not in frame.columns:
-            frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
-    frame = frame.filter(pl.col(VALUE).is_not_null())
-    misses = pl.col(VALUE)
-    if pool == "responses":
-        others = [name for name in frame.columns if name.startswith("condition[")]
-        misses = misses / pl.len().over([*_CELL, "repetition", *others])
-    known = frame["response"].drop_nulls().unique().sort() if scale is None else scale
-    counts = frame.group_by("condition", pl.col("response").alias("label")).agg(misses.sum().alias("misses"))
-    orders = [dict(zip(names, range(len(names)), strict=True)) for names in (levels, known)]
-    return (
-        counts.filter(pl.col("misses") > 0)
-        .sort(
-            *(
-                pl.col(name).replace_strict(order, default=len(order), return_dtype=pl.Int64)
-                for name, order in zip(("condition", "label"), orders, strict=True)
-            )
-        )
-        .select(list(schema))
-    )
-
-
-def _concentrated(counts: pl.DataFrame) -> Iterator[Note]:
-    """A note where the misses of a condition rest on fewer than two of several scenarios."""
-    for (condition,), part in counts.group_by("condition", maintain_order=True):
-        effective, scenario, share = _effective(part)
-        if effective is not None and effective < _LIMITED and (part["n"] > 0).sum() > 1:
-            where = "" if condition is None else f"{condition}: "
-            yield Note(
-                "concentrated",
-                f"{where}{share:.0%} of the misses are of {scenario}; they weigh as much as those of "
-                f"{effective:.1f} scenarios with equal shares.",
-                "caution",
-            )
-
-
-def _effective(counts: pl.DataFrame) -> tuple[float | None, str | None, float | None]:
-    """Effective number of scenarios of one condition, and the scenario with the largest share."""
-    shares = counts.drop_nulls("share")
-    if shares.is_empty():
-        return None, None, None
-    largest = shares.sort("share", "scenario", descending=[True, False]).row(0, named=True)
-    return 1 / float((shares["share"] ** 2).sum()), largest["scenario"], largest["share"]
-
-
 def _without(design: Design | None, rates: Family | None, contrasts: Family | None) -> pl.DataFrame:
     """Every estimate without each cluster that carries data for it."""
     rows = []
@@ -309,7 +278,11 @@ def _rate_rows(parts: Parts, conf_level: float) -> Iterator[dict[str, Any]]:
         if (fixed := parts.fixed.get(condition)) is not None:
             row = row | fixed.row(conf_level) | {"estimate": fixed.estimate}
         yield row | identity | {"estimand": f"{parts.kind}_rate", "n_rows": int(part["n"].sum())}
-        effective, scenario, share = _effective(part)
+        if (literal := parts.of_labels.get(condition)) is not None:
+            own = {"estimand": f"{parts.kind}{OF_LABELS}", "estimate": literal.estimate}
+            same = {name: row.get(name) for name in ("conf_level", "n_clusters")}
+            yield same | identity | literal.row(conf_level) | own | {"n_rows": literal.n}
+        effective, scenario, share = effective_of(part)
         none = {} if effective is not None else {"status": "undefined", "reason": "there are no misses"}
         same = identity | none | {"n_rows": int(part["n"].sum())}
         yield same | {"estimand": "effective_scenarios", "estimate": effective}

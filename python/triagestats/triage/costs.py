@@ -49,6 +49,12 @@ def read_costs(cost: object, levels: Sequence[str]) -> tuple[Array, tuple[Note, 
                 f"`cost` has its columns in the order {columns}; give rows and columns in that of `levels`, "
                 f"{list(levels)}"
             )
+        if set(levels) < set(columns):
+            extra = ", ".join(repr(name) for name in columns if name not in levels)
+            raise ArgumentError(
+                f"`cost` has {extra} beside the columns of the levels: order the rows as `levels`, "
+                f"{list(levels)}, and leave it out; or map (gold, label) to the cost"
+            )
         costs = numbers_of(cost, "cost", dimensions=(2,)).astype(np.float64)
         if costs.shape != (size, size):
             raise ArgumentError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -15,18 +15,15 @@ from triagestats.errors import DesignError
 from triagestats.estimands import Estimand
 from triagestats.inference import Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, plain
-from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
+from triagestats.results import Note
+from triagestats.schema import Interval, Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.triage.confusion import confusion_of
 from triagestats.triage.costs import read_cost, read_costs
 from triagestats.triage.error_families import Errors, errors_of
-from triagestats.triage.outcomes import Pool, has_direction, outcomes_of
+from triagestats.triage.outcomes import DIRECTION, Pool, has_direction, outcomes_of
 from triagestats.triage.selection import column_named, table_of, with_stratum
-from triagestats.triage.text import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
+from triagestats.triage.text import Shown, aligned, as_json
 
 __all__ = ["ErrorDirection", "error_direction", "errors_of_table"]
 
@@ -40,12 +37,13 @@ _SHOWN: Final = (
     "conf_high",
     "p_value",
     "n_rows",
+    "n_missing",
     "n_clusters",
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ErrorDirection:
+class ErrorDirection(Shown):
     """Rates of labels below and above the gold range, and their differences between conditions.
 
     Attributes
@@ -61,6 +59,8 @@ class ErrorDirection:
     confusion
         Counts of labels by gold range: `condition`, `model`, `gold`, `label`, `direction`, `n_labels`,
         and `n_responses`, in which a response counts once.
+    n_missing
+        Rows of the table, labels or responses, that have no direction and count nowhere.
     pool, match, weights, interval, conf_level, n_resamples, seed
         What was asked.
     notes
@@ -79,6 +79,7 @@ class ErrorDirection:
     rates: pl.DataFrame
     contrasts: pl.DataFrame | None
     confusion: pl.DataFrame
+    n_missing: int
     pool: Pool
     match: Match
     weights: Weights
@@ -101,6 +102,7 @@ class ErrorDirection:
         return pl.DataFrame(
             {f"n_{name}": [counts.get(name, 0)] for name in names}
             | {
+                "n_missing": [self.n_missing],
                 "pool": [self.pool],
                 "match": [self.match],
                 "weights": [self.weights],
@@ -129,21 +131,9 @@ class ErrorDirection:
             conf_level=level,
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Frames, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "rates": plain(self.rates),
-            "contrasts": None if self.contrasts is None else plain(self.contrasts),
-            "confusion": plain(self.confusion),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(self, rates=self.rates, contrasts=self.contrasts, confusion=self.confusion)
 
     def __repr__(self) -> str:
         pools = {"labels": "every label counts", "responses": "labels averaged within responses"}
@@ -281,6 +271,7 @@ def error_direction(
         rates=found.read_rates(level),
         contrasts=found.read_contrasts(level),
         confusion=confusion_of(outcomes, table.levels or ()),
+        n_missing=outcomes.frame[DIRECTION].null_count(),
         pool=pool,
         match=match,
         weights=weights,
@@ -318,7 +309,7 @@ def errors_of_table(
         replace(
             outcomes,
             rows=outcomes.rows.drop("correct_rate"),
-            notes=tuple(note for note in own if note.code != "judges"),
+            notes=tuple(note for note in own if note.code not in ("judges", "missing")),
         ),
         estimands=estimands,
         match=match,

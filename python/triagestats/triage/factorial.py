@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -13,18 +13,15 @@ from triagestats.design import Reference, design_of
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.inference import Family, Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, plain
-from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
+from triagestats.results import Note
+from triagestats.schema import Interval, Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.triage.contrasts import family_of
 from triagestats.triage.effects import Others, effects_of
 from triagestats.triage.factorial_plan import MEANS, factorial_plan
 from triagestats.triage.factors import FactorArgument, read_factors
-from triagestats.triage.frames import contrasts_frame, intervals_frame, withheld_notes
-from triagestats.triage.text import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
+from triagestats.triage.frames import contrasts_frame, intervals_frame, smallest_p_notes, withheld_notes
+from triagestats.triage.text import Shown, aligned, as_json, glanced
 
 __all__ = ["Factorial", "factorial"]
 
@@ -57,7 +54,7 @@ _HOLM: Final = Note(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Factorial:
+class Factorial(Shown):
     """Effects of condition factors.
 
     Attributes
@@ -120,12 +117,7 @@ class Factorial:
             "conf_level",
             "n_resamples",
         )
-        return pl.DataFrame(
-            {"factors": [" x ".join(self.factors)]}
-            | {name: [getattr(self, name)] for name in names}
-            | {"seed": [self.seed], "n_notes": [len(self.notes)]},
-            schema_overrides={"seed": pl.UInt64},
-        )
+        return glanced(self, {"factors": " x ".join(self.factors)}, names)
 
     def with_level(self, conf_level: float) -> Factorial:
         """The same replicates read at another level.
@@ -138,20 +130,15 @@ class Factorial:
         level = valid_level(conf_level)
         return replace(self, **_frames(self._family, level), conf_level=level)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Frames, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "factors": {name: list(levels) for name, levels in self.factors.items()},
-            **{name: plain(getattr(self, name)) for name in ("effects", "means", "intervals")},
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            factors={name: list(levels) for name, levels in self.factors.items()},
+            effects=self.effects,
+            means=self.means,
+            intervals=self.intervals,
+        )
 
     def __repr__(self) -> str:
         shown = pl.col("model").is_null()
@@ -309,6 +296,7 @@ def factorial(
             *found.notes,
             *notes,
             *withheld_notes(frames["effects"]),
+            *smallest_p_notes(family, level),
             *((_FLIPS,) if len(design.axes) == 1 else ()),
             _HOLM,
         ),

@@ -12,7 +12,6 @@ import polars as pl
 from triagestats.blocks import Block, Target, contrast_block
 from triagestats.design import Design, design_of
 from triagestats.errors import DesignError
-from triagestats.labels import listed
 from triagestats.matching import Keys, keys_of
 from triagestats.plan import Plan, Row
 from triagestats.results import Note
@@ -22,6 +21,7 @@ from triagestats.totals import TotalsBuilder
 from triagestats.triage.contrasts import Contrast
 from triagestats.triage.effects import Effect
 from triagestats.triage.factors import Factors
+from triagestats.triage.text import in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -204,7 +204,7 @@ def _design_notes(design: Design, factors: Factors) -> Iterator[Note]:
     if averaged:
         yield Note("averaged", f"Averaged over, with equal weight of each level: {', '.join(averaged)}.")
     if factors.unused:
-        which = listed(list(factors.unused))
+        which = in_words(map(repr, factors.unused))
         yield Note("unused", f"Condition levels that belong to no combination are left out: {which}.")
 
 
@@ -220,7 +220,7 @@ def _cell_notes(
             for model, count in enumerate(by_model)
             if count < planned and design.has_models
         ]
-        said = f" ({listed(short)})" if short else ""
+        said = f" ({in_words(short)})" if short else ""
         message = (
             f"{len(whole.unit):,} of {total:,} planned {kind} are scored in all {len(codes)} levels{said}."
         )
@@ -228,7 +228,9 @@ def _cell_notes(
     for model in np.flatnonzero(by_model == 0):
         lacking = _lacking(design, int(model), codes)
         why = (
-            f"it has no score at {listed(lacking)}" if lacking else "its scenarios differ between the levels"
+            f"it has no score at {in_words(lacking)}"
+            if lacking
+            else "its scenarios differ between the levels"
         )
         message = f"{design.models[model]} is in no estimate: {why}."
         yield Note("model_left_out", message, "caution")

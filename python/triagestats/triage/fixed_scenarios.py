@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["HEADING", "FixedError", "error_of_contrast", "error_of_rate", "within_cells"]
+__all__ = ["HEADING", "FixedError", "error_of_contrast", "error_of_labels", "error_of_rate", "within_cells"]
 
 HEADING = "these scenarios only"
 _SHARE = "_share"
@@ -42,6 +42,8 @@ class FixedError:
         Cells with one response, whose spread is unknown.
     is_rate
         Whether it lies between 0 and 1; else it is a difference of two that do.
+    unit
+        What is one draw.
     """
 
     estimate: float
@@ -51,9 +53,11 @@ class FixedError:
     n_cells: int
     singles: tuple[str, ...]
     is_rate: bool
+    unit: Literal["response", "label"] = "response"
 
     def row(self, conf_level: float) -> dict[str, Any]:
         """Interval, status and method of a tidy row."""
+        heading = HEADING if self.unit == "response" else f"{HEADING}, each label a draw"
         cells = f"{self.n_cells:,} scenario x model cells"
         if self.singles:
             more = f" and {len(self.singles) - _SHOWN} more" if len(self.singles) > _SHOWN else ""
@@ -62,22 +66,22 @@ class FixedError:
                 "conf_low": None,
                 "conf_high": None,
                 "status": "undefined",
-                "reason": f"{HEADING}: {len(self.singles)} of {cells} hold one response, whose spread is "
+                "reason": f"{heading}: {len(self.singles)} of {cells} hold one {self.unit}, whose spread is "
                 f"unknown ({', '.join(self.singles[:_SHOWN])}{more})",
-                "method": f"{HEADING}: none",
+                "method": f"{heading}: none",
             }
         if self.variance <= ROUNDING**2:
-            same = "every response of a cell is the same"
+            same = f"every {self.unit} of a cell is the same"
             found: dict[str, Any] = {"std_error": None, "status": "degenerate"}
             if not self.is_rate:
-                none = {"conf_low": None, "conf_high": None, "method": f"{HEADING}: none"}
-                return found | none | {"reason": f"{HEADING}: {same}, so that there is no error to see"}
+                none = {"conf_low": None, "conf_high": None, "method": f"{heading}: none"}
+                return found | none | {"reason": f"{heading}: {same}, so that there is no error to see"}
             low, high = wilson(self.estimate, self.n, conf_level)
             return found | {
                 "conf_low": low,
                 "conf_high": high,
-                "reason": f"{HEADING}: {same}; Wilson's interval of {self.n:,} responses is shown",
-                "method": f"{HEADING}: Wilson",
+                "reason": f"{heading}: {same}; Wilson's interval of {self.n:,} {self.unit}s is shown",
+                "method": f"{heading}: Wilson",
             }
         error = np.array([self.variance**0.5])
         ends = jackknife_t(np.array([self.estimate]), error, np.array([self.df]), conf_level)
@@ -87,8 +91,10 @@ class FixedError:
             "conf_low": max(least, float(ends.low[0])),
             "conf_high": min(1.0, float(ends.high[0])),
             "status": "warning",
-            "reason": f"{HEADING}: it speaks of fresh answers of the same models, not of other scenarios",
-            "method": f"{HEADING}: spread within {cells}, t with {self.df:.1f} df",
+            "reason": f"{heading}: it speaks of fresh answers of the same models, not of other scenarios"
+            if self.unit == "response"
+            else f"{heading}: labels of one response are taken as independent",
+            "method": f"{heading}: spread within {cells}, t with {self.df:.1f} df",
         }
 
 
@@ -122,6 +128,15 @@ def error_of_rate(responses: pl.DataFrame, *, weights: Weights) -> FixedError:
     else:
         rows = responses.with_columns((_within(["scenario", "model", "variant"]) * _equal()).alias(_SHARE))
     return _error(rows, ["scenario", "model"], is_rate=True)
+
+
+def error_of_labels(labels: pl.DataFrame) -> FixedError:
+    """The error of the mean of some labels where each is taken as a draw of its own.
+
+    `labels` has one row a label: `scenario`, `model` and `value`. Every label weighs the same.
+    """
+    rows = labels.with_columns((1 / pl.len()).alias(_SHARE))
+    return replace(_error(rows, ["scenario", "model"], is_rate=True), unit="label")
 
 
 def error_of_contrast(

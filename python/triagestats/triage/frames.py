@@ -13,7 +13,7 @@ from triagestats.defaults import FEWEST_CLUSTERS, Method
 from triagestats.inference import METHODS, Family
 from triagestats.results import Note, tidy_frame
 
-__all__ = ["contrasts_frame", "intervals_frame", "withheld_notes"]
+__all__ = ["contrasts_frame", "intervals_frame", "smallest_p_notes", "withheld_notes"]
 
 _METHODS: Final[tuple[Method, ...]] = ("jackknife-t", "percentile", "bca")
 _IDENTITY: Final = ("estimand", "term", "model", "condition", "contrast", "stratum", "judge", "metric")
@@ -61,6 +61,22 @@ def withheld_notes(frame: pl.DataFrame) -> tuple[Note, ...]:
         "have no interval that speaks of a population of clusters."
     )
     return (Note("few_clusters", message, "caution"),)
+
+
+def smallest_p_notes(family: Family, conf_level: float) -> tuple[Note, ...]:
+    """A note where permutations of few clusters leave p-values no chance to be small."""
+    tested = [family.tests[row.slot] for row in family.rows if row.slot is not None]
+    smallest = [test.smallest for test in tested if test is not None]
+    stuck = sorted(p for p in smallest if p > 1 - conf_level)
+    if not stuck:
+        return ()
+    least, most = (f"{p:.3g}" for p in (stuck[0], stuck[-1]))
+    message = (
+        f"So few clusters differ that {len(stuck):,} of {len(smallest):,} p-values cannot be below "
+        f"{1 - conf_level:.3g}: the smallest that can be reached is {least}"
+        f"{'' if least == most else f' to {most}'}."
+    )
+    return (Note("smallest_p", message, "caution"),)
 
 
 def _key(row: Mapping[str, Any]) -> tuple[object, ...]:

@@ -25,13 +25,14 @@ _DIRECTIONS: Final = pl.Schema(
 Ends = tuple[float | None, float | None]
 
 
-def gap_verdict(reduction: Ends, marked: Ends, control: Ends) -> GapVerdict:
+def gap_verdict(reduction: Ends, marked: Ends, control: Ends, baseline: Ends = (None, None)) -> GapVerdict:
     """What the intervals of the reduction and of the changes say of a method.
 
     `levels up`: the reduction and the change of the marked voices lie above 0. `levels down`: the reduction
     lies above 0 and the change of the control below it, and that of the marked voices does not lie above.
     `undecided`: the interval of the reduction holds 0, or is withheld. `mixed`: all else, a gap that shrinks
-    without either, or that grows.
+    without either, that grows, or that lies below 0 at the baseline: a reduction then takes the marked voices
+    further above the control.
 
     Examples
     --------
@@ -44,6 +45,8 @@ def gap_verdict(reduction: Ends, marked: Ends, control: Ends) -> GapVerdict:
     side = _side(reduction)
     if side == 0:
         return "undecided"
+    if _side(baseline) < 0:
+        return "mixed"
     if side > 0 and _side(marked) > 0:
         return "levels up"
     if side > 0 and _side(control) < 0:
@@ -69,6 +72,7 @@ def gaps_frame(family: Family, conf_level: float, baseline: str) -> pl.DataFrame
                 _ends(row),
                 _ends(found[_key(row, "marked_change", None)]),
                 _ends(found[_key(row, "control_change", None)]),
+                _ends(found[_key(row, "gap", baseline)]),
             )
         elif row["estimand"] == RELATIVE:
             _withhold(row, found[_key(row, "gap", baseline)])

@@ -19,8 +19,9 @@ from triagestats.schema import Match, Weights
 from triagestats.totals import TotalsBuilder
 from triagestats.triage.contrasts import Contrast, Named, of_pooled_means
 from triagestats.triage.factorial_plan import block_rows
+from triagestats.triage.text import in_words
 from triagestats.triage.victims import BROKEN, RECOVERED, VICTIMS_SCHEMA, transitions_of, victim_rows
-from triagestats.triage.voices import Voices, level_name
+from triagestats.triage.voices import Voices, level_name, unscored
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,12 +141,22 @@ def gap_plan(
                     else:
                         builder.add_pooled(block, named, reason)
     if not builder.blocks:
-        raise DesignError(
-            f"no key is scored in all of the voices {list(voices.voices)} with both {voices.baseline!r} and "
-            f"another method, with match={match!r}; scenarios, models or variants differ between them"
-        )
+        raise DesignError(_why_none(design, voices, match))
     plan = Plan(tuple(builder.blocks), builder.totals.build(), tuple(builder.rows))
     return GapPlan(plan, pl.DataFrame(counted, schema=VICTIMS_SCHEMA))
+
+
+def _why_none(design: Design, voices: Voices, match: Match) -> str:
+    lost = dict.fromkeys(filter(None, (unscored(design, voices, method) for method in voices.methods)))
+    why = (
+        f"no answer {in_words(lost)} has a score: could its output be read?"
+        if lost
+        else "scenarios, models or variants differ between them"
+    )
+    return (
+        f"no key is scored in all of the voices {list(voices.voices)} with both {voices.baseline!r} and "
+        f"another method, with match={match!r}; {why}"
+    )
 
 
 def _of_models(keys: Keys, without: Sequence[int]) -> Keys:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -14,18 +14,15 @@ from triagestats.design import design_of
 from triagestats.errors import ArgumentError
 from triagestats.inference import Family, Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, plain
-from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
+from triagestats.results import Note
+from triagestats.schema import Interval, Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.triage.contrasts import family_of
-from triagestats.triage.frames import withheld_notes
 from triagestats.triage.gap_frames import directions_frame, gaps_frame
+from triagestats.triage.gap_notes import gap_notes
 from triagestats.triage.gap_plan import CHANGES, REDUCTION, RELATIVE, gap_plan
-from triagestats.triage.text import aligned
+from triagestats.triage.text import Shown, aligned, as_json, glanced
 from triagestats.triage.voices import models_named, read_voices, unread_models
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["GapComparison", "compare_gaps"]
 
@@ -44,33 +41,10 @@ _SHOWN: Final = (
     "n_rows",
     "n_clusters",
 )
-_ANCHORING: Final = Note(
-    "anchoring_gap",
-    "The anchoring gap is given by model only: a minimum of noisy means is too low, so that it is biased up, "
-    "and averages keep the bias; ts.anchoring_null estimates it.",
-)
-_VERDICTS: Final = Note(
-    "verdicts",
-    "Verdicts on gap_reduction read its interval and those of the changes: levels up, levels down, mixed "
-    "(the gap shrinks without either, or grows), undecided (its interval holds 0). p-values flip, by "
-    "cluster, which method is the baseline.",
-)
-_NO_VICTIMS: Final = Note(
-    "no_victims",
-    "Scores do not lie between 0 and 1, so that no answer is right or wrong: there are no victims.",
-    "caution",
-)
-_WEIGHTS: Final[dict[Weights, Note]] = {
-    "scenario": Note(
-        "weights",
-        "Every model weighs the same in the estimates of all models; relative ones are ratios of these.",
-    ),
-    "row": Note("weights", "Every matched key weighs the same, over all models."),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GapComparison:
+class GapComparison(Shown):
     """Gaps between voices under several methods.
 
     Attributes
@@ -130,17 +104,13 @@ class GapComparison:
     def glance(self) -> pl.DataFrame:
         """One row: what was compared, and settings."""
         names = ("cluster", "match", "weights", "interval", "conf_level", "n_resamples")
-        return pl.DataFrame(
-            {
-                "baseline": [self.baseline],
-                "methods": [", ".join(self.methods)],
-                "control": [self.control],
-                "marked": [", ".join(self.marked)],
-            }
-            | {name: [getattr(self, name)] for name in names}
-            | {"seed": [self.seed], "n_notes": [len(self.notes)]},
-            schema_overrides={"seed": pl.UInt64},
-        )
+        compared = {
+            "baseline": self.baseline,
+            "methods": ", ".join(self.methods),
+            "control": self.control,
+            "marked": ", ".join(self.marked),
+        }
+        return glanced(self, compared, names)
 
     def with_level(self, conf_level: float) -> GapComparison:
         """The same replicates read at another level, verdicts included.
@@ -154,19 +124,15 @@ class GapComparison:
         frames = _frames(self._family, level, self.baseline, self.without)
         return replace(self, **frames, conf_level=level)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.gaps.to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Frames, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True) | {"without": list(self.without)},
-            **{name: plain(getattr(self, name)) for name in ("gaps", "victims", "directions")},
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            {"without": list(self.without)},
+            gaps=self.gaps,
+            victims=self.victims,
+            directions=self.directions,
+        )
 
     def __repr__(self) -> str:
         marked = self.marked[0] if len(self.marked) == 1 else f"mean({', '.join(self.marked)})"
@@ -206,13 +172,16 @@ def compare_gaps(
     With C the mean score in the control voice, M the mean of those in the marked voices, and g = C - M, each
     at the baseline (0) or with a method (1), over the keys scored in all voices with both,
 
-        control_change          dC = C1 - C0 marked_change           dM = M1 - M0 overall_change
-        change of the mean of all voices, each with the same weight gap_reduction           R = g0 - g1 = dM -
-        dC relative_gap_reduction  R / g0 recovered               share of the victims that are right with the
-        method broken                  share of the marked answers right at the baseline that are wrong with
-        the method
+        control_change          dC = C1 - C0
+        marked_change           dM = M1 - M0
+        overall_change          change of the mean of all voices, each with the same weight
+        gap_reduction           R = g0 - g1 = dM - dC
+        relative_gap_reduction  R / g0
+        recovered               share of the victims that are right with the method
+        broken                  share of the right marked answers that are wrong with the method
 
-    A victim is an item and a marked voice with the control right and the marked voice wrong at the baseline.
+    A victim is an item and a marked voice with the control right and the marked voice wrong at the baseline;
+    the right marked answers are the pairs of an item and a marked voice that are right at the baseline.
 
     Parameters
     ----------
@@ -258,12 +227,24 @@ def compare_gaps(
 
     Verdicts read the intervals shown: `levels up` when those of R and dM lie above 0; `levels down` when that
     of R lies above 0 and that of dC below, with that of dM not above; `undecided` when that of R holds 0 or
-    is withheld; else `mixed`: the gap shrinks and neither can be told, or it grows.
+    is withheld; else `mixed`: the gap shrinks and neither can be told, it grows, or that of g0 lies below 0,
+    so that there is no gap to level.
 
     The p-value flips the sign of what a cluster adds to dC, dM, R or the overall change: it is exact where
     the two methods are exchangeable within clusters. Gaps themselves are tested by `permutation_tests`.
 
     Answers that could not be read and score 0 make gaps small: a note says of which models, and how many.
+
+    The shares of all models in `victims` are of pairs, over all models: a model with more victims weighs
+    more. With scenario weights `recovered` and `broken` of all models are plain means of the models' shares.
+
+    References
+    ----------
+    Miller, E. (2024), Adding error bars to evals: a statistical approach to language model evaluations,
+    arXiv:2411.00640.
+
+    Phipson, B. and Smyth, G. K. (2010), Permutation p-values should never be zero, Statistical Applications
+    in Genetics and Molecular Biology 9(1):39, doi:10.2202/1544-6115.1585.
 
     Examples
     --------
@@ -334,13 +315,7 @@ def compare_gaps(
             *(note for note in design.notes if note.code != "reference"),
             *unread_notes,
             *notes,
-            *_missing_notes(family),
-            *withheld_notes(frames["gaps"]),
-            *_turned_notes(frames["gaps"], voices.baseline),
-            _WEIGHTS[weights],
-            _VERDICTS,
-            _ANCHORING,
-            *(() if design.is_rate else (_NO_VICTIMS,)),
+            *gap_notes(family, frames["gaps"], design, voices, weights),
         ),
         _family=family,
     )
@@ -350,35 +325,3 @@ def _frames(family: Family, level: float, baseline: str, without: tuple[str, ...
     gaps = gaps_frame(family, level, baseline)
     called = f"without {', '.join(without)}" if without else None
     return {"gaps": gaps, "directions": directions_frame(gaps, frozenset(without), called)}
-
-
-def _missing_notes(family: Family) -> list[Note]:
-    """Models that are in no estimate of a method, and keys that are not scored in all voices."""
-    notes = []
-    for row in family.rows:
-        identity = row.identity
-        if identity["estimand"] != REDUCTION or identity["stratum"] is not None:
-            continue
-        if identity["model"] is None and identity.get("n_missing"):
-            message = (
-                f"{identity['n_missing']:,} planned keys are not scored in all voices with both the baseline "
-                f"and {identity['term']}, and are in no estimate of it."
-            )
-            notes.append(Note("incomplete_keys", message, "caution"))
-        elif row.slot is None and identity["model"] is not None:
-            message = f"{identity['model']} is in no estimate of {identity['term']}: {row.reason}."
-            notes.append(Note("model_left_out", message, "caution"))
-    return notes
-
-
-def _turned_notes(gaps: pl.DataFrame, baseline: str) -> list[Note]:
-    """A baseline gap below 0, where the marked voices do better than the control."""
-    whole = (pl.col("estimand") == "gap") & pl.col("model").is_null() & pl.col("stratum").is_null()
-    turned = gaps.filter(whole & (pl.col("condition") == baseline) & (pl.col("conf_high") < 0))
-    if turned.is_empty():
-        return []
-    message = (
-        "At the baseline the marked voices do better than the control: a positive gap_reduction then makes "
-        "the distance between them larger."
-    )
-    return [Note("turned_gap", message, "caution")]

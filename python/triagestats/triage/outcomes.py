@@ -269,6 +269,15 @@ def _notes(
         what = "has a score but no label or no gold, and so" if lost == 1 else "have a score but no label or "
         what += " no direction" if lost == 1 else "no gold, and so no direction"
         notes.append(Note("no_direction", f"{n_rows(lost)} {what}: left out.", "caution"))
+    missing = frame.filter(pl.col("score").is_null())
+    silent = missing.filter(pl.col("status") == "unparsed").height
+    if silent:
+        said = "could not be read and {} no score: missing; with `unparsed='wrong'` they count as wrong."
+        said = f"{n_rows(silent)} {said.format('has' if silent == 1 else 'have')}"
+        notes.append(Note("missing", said, "caution"))
+    if rest := missing.height - silent:
+        said = f"{n_rows(rest)} {'has' if rest == 1 else 'have'} no label that counts: missing."
+        notes.append(Note("missing", said, "caution"))
     unread = int((frame[DIRECTION] == "unreadable").sum())
     if unread:
         said = f"{n_rows(unread)} could not be read and count as neither under nor over."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Policy", "Tolerances", "TriageScore", "best_random", "policies"]
+__all__ = ["Policy", "Tolerances", "TriageScore", "best_random", "policies", "score_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Tolerances:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If one is not positive.
+        If one is not positive, or above 1.
 
     Examples
     --------
@@ -47,10 +47,19 @@ class Tolerances:
         result: Array = (under / self.under) ** 2 + (over / self.over) ** 2
         return result
 
+    def distance(self, under: float, over: float) -> float:
+        """The distance d of known rates."""
+        return math.hypot(under / self.under, over / self.over)
+
     def score(self, under: Array, over: Array) -> Array:
         """`100 / (1 + d^2 / 2)`: 100 without errors, 50 where both rates are just tolerated."""
-        result: Array = 100.0 / (1.0 + self.squared_distance(under, over) / 2.0)
-        return result
+        return score_of(self.squared_distance(under, over))
+
+
+def score_of(squares: Array) -> Array:
+    """The score of squared distances."""
+    result: Array = 100.0 / (1.0 + squares / 2.0)
+    return result
 
 
 def _rate(value: object, argument: str) -> float:
@@ -62,6 +71,11 @@ def _rate(value: object, argument: str) -> float:
         raise ArgumentError(
             f"`{argument}` must be positive, as rates are divided by it; got {rate:g}. Give the rate that is "
             "tolerated, such as 0.05"
+        )
+    if rate > 1:
+        raise ArgumentError(
+            f"`{argument}` is {rate:g}, and a rate is at most 1; divide percentages by 100, such as "
+            f"{argument}={rate / 100:g}"
         )
     return rate
 
@@ -109,7 +123,7 @@ class TriageScore:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If U or O is not positive.
+        If U or O is not positive, or above 1.
 
     Examples
     --------

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
 
 from triagestats.blocks import Block, Target
 from triagestats.canonical import Factor
-from triagestats.defaults import choose_interval
 from triagestats.design import design_of
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.estimands import Difference
 from triagestats.inference import METHODS, Family, Options, infer
-from triagestats.intervals import jackknife_error, jackknife_t, t_p_value
 from triagestats.labels import label_of, n_rows
 from triagestats.plan import Plan, Row, rate_plan
 from triagestats.results import tidy_frame
+from triagestats.share_differences import ShareDifference, difference_of_shares
 from triagestats.table import ResponseTable
-from triagestats.tolerances import ROUNDING
 from triagestats.triage.outcomes import VALUE, Kind, Pool
 from triagestats.triage.selection import Rows, column_named
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 __all__ = [
     "UNMATCHED",
@@ -80,12 +83,25 @@ class Sides:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatePair:
-    """The rates of two sides, a first, and the family of their difference where both have the same rows."""
+    """The rates of two sides, a first, and their difference.
+
+    Attributes
+    ----------
+    sides, kind
+        The rows, and what is counted.
+    rates
+        Both rates.
+    difference
+        The family of the difference where both have the same rows; else None.
+    apart
+        The difference where they do not; None with two cluster columns.
+    """
 
     sides: Sides
     kind: Kind
     rates: Family
     difference: Family | None
+    apart: ShareDifference | None
 
 
 def keys_of_sides(
@@ -239,7 +255,17 @@ def rate_pair(table: ResponseTable, sides: Sides, *, kind: Kind, options: Option
         row = Row({"estimand": f"{kind}_rate", "contrast": contrast.label}, 0)
         paired = Plan((block,), plan.totals, (row,))
         difference, _ = infer(paired, kind="contrast", options=options, compared=False)
-    return RatePair(sides, kind, rates, difference)
+    apart = None
+    if not sides.matched and len(plan.totals.axes) == 1:
+        sums = [_sums(block, plan.totals.values) for block in (first, second)]
+        n_rows = min(sides.a.height, sides.b.height)
+        apart = difference_of_shares(sums[0], sums[1], sides.names, n_rows)
+    return RatePair(sides, kind, rates, difference, apart)
+
+
+def _sums(block: Block, totals: Array) -> tuple[Array, Array]:
+    """Sums by cluster of the values of a block of one estimate, and of its rows."""
+    return totals[:, block.numerators[0, 0]], totals[:, block.denominators[0]]
 
 
 def tidy_of_pair(pair: RatePair, conf_level: float) -> pl.DataFrame:
@@ -257,48 +283,18 @@ def tidy_of_pair(pair: RatePair, conf_level: float) -> pl.DataFrame:
 
 
 def _apart(pair: RatePair, conf_level: float) -> dict[str, Any]:
-    """The difference of two rates on different rows, by the jackknife over the clusters of both."""
+    """The difference of two rates on different rows."""
+    names = pair.sides.names
+    row = {"estimand": f"{pair.kind}_rate", "contrast": f"{names[0]} - {names[1]}"}
+    if pair.apart is not None:
+        return row | pair.apart.read(conf_level)[0]
     evidence = pair.rates.evidence
-    estimate = np.array([evidence.estimate[0] - evidence.estimate[1]])
-    n_axes = pair.rates.n_axes
-    without = (evidence.leave_one_out[:, 0] - evidence.leave_one_out[:, 1])[:, None]
-    contributes = evidence.contributes[:, :1] | evidence.contributes[:, 1:]
-    variance, size = jackknife_error(without, contributes)
-    varies = bool(variance[0] > ROUNDING**2)
-    choice = choose_interval(
-        "auto",
-        is_rate=False,
-        smooth=True,
-        estimable=bool(np.isfinite(variance[0])) and n_axes == 1,
-        varies=varies,
-        at_boundary=False,
-        n_clusters=int(size[0]),
-        n_axes=n_axes,
-    )
-    row = {
-        "estimand": f"{pair.kind}_rate",
-        "contrast": f"{pair.sides.names[0]} - {pair.sides.names[1]}",
-        "estimate": float(estimate[0]),
+    return row | {
+        "estimate": float(evidence.estimate[0] - evidence.estimate[1]),
         "conf_level": conf_level,
         "n_rows": min(pair.sides.a.height, pair.sides.b.height),
-        "n_clusters": int(size[0]),
-        "status": choice.status,
-        "reason": choice.reason,
-        "method": METHODS[choice.method],
-    }
-    if n_axes > 1:
-        reason = "two cluster columns: the error of a difference on different rows is not known"
-        return row | {"status": "undefined", "reason": reason, "method": METHODS["none"]}
-    if choice.method == "none":
-        return row
-    error, df = np.sqrt(variance), (size - 1).astype(np.float64)
-    ends = jackknife_t(estimate, error, df, conf_level)
-    return row | {
-        "std_error": float(error[0]),
-        "conf_low": float(ends.low[0]),
-        "conf_high": float(ends.high[0]),
-        "statistic": float(estimate[0] / error[0]),
-        "df": float(df[0]),
-        "p_value": float(t_p_value(estimate, error, df)[0]),
-        "method": f"{METHODS[choice.method]}; t test",
+        "n_clusters": int(evidence.contributes.any(axis=1).sum()),
+        "status": "undefined",
+        "reason": "two cluster columns: the error of a difference on different rows is not known",
+        "method": METHODS["none"],
     }

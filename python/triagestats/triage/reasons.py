@@ -15,14 +15,12 @@ from triagestats.errors import ArgumentTypeError, DataError, DesignError
 from triagestats.flags import binary_column, column_named
 from triagestats.labels import label_of
 from triagestats.marginals import Marginals, pooled_share, shares_of
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, tidy_frame
 from triagestats.roles import RoleArgument
-from triagestats.schema import SCHEMA_VERSION
 from triagestats.triage.board_cases import Places, places_of
-from triagestats.triage.text import aligned
+from triagestats.triage.text import Shown, aligned, as_json, counted, withheld_lines
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -33,7 +31,7 @@ Reasons = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValidReasons:
+class ValidReasons(Shown):
     """Shares of serious cases that are escalated, and escalated for a valid reason.
 
     Attributes
@@ -95,25 +93,18 @@ class ValidReasons:
             }
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Shares, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "estimates": plain(self.tidy()),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(self, estimates=self.tidy())
 
     def __repr__(self) -> str:
         glance = self.glance().row(0, named=True)
-        lines = [f"Valid reasons, {glance['n_answers']:,} answers to {glance['n_cases']:,} serious cases"]
+        cases = counted(glance["n_cases"], "serious case")
+        lines = [f"Valid reasons, {counted(glance['n_answers'], 'answer')} to {cases}"]
         columns = ("estimand", "model", "estimate", "conf_low", "conf_high", "method", "n_rows", "n_clusters")
-        lines += aligned(self.tidy(), columns)
+        tidy = self.tidy()
+        names = pl.concat_str("estimand", "model", separator=" ", ignore_nulls=True)
+        lines += [*aligned(tidy, columns), *withheld_lines(tidy, names)]
         return "\n".join(lines + [f"note: {note.message}" for note in self.notes])
 
 
@@ -173,6 +164,14 @@ def valid_reason(
     model to a case are averaged, and weigh as one case. Intervals are Wilson's where each cluster is one
     answer, else Korn and Graubard's plus two by cluster.
 
+    References
+    ----------
+    Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA
+    22(158):209-212, doi:10.1080/01621459.1927.10502953.
+
+    Korn, E. L. and Graubard, B. I. (1998), Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data, Survey Methodology 24(2):193-201.
+
     Examples
     --------
     >>> import triagestats as ts
@@ -194,13 +193,14 @@ def valid_reason(
         )
     done = binary_column(frame, escalated, "escalated")
     if lost := int((np.isnan(done) & (is_serious == 1)).sum()):
-        message = f"{lost:,} answers to serious cases could not be read: they count as not escalated."
+        message = f"{counted(lost, 'answer')} to serious cases could not be read: not escalated."
         notes.append(Note("unreadable", message, "caution"))
     given = _sets(column_named(frame, reasons, "reasons"), separator, "reasons")
     right = _sets(column_named(frame, valid, "valid"), separator, "valid")
     _check_sets(places, right, is_serious, valid)
     if left := int((is_serious == 0).sum()):
-        notes.append(Note("not_serious", f"{left:,} answers to cases that are not serious are left out."))
+        message = f"Answers to cases that are not serious are left out: {left:,}."
+        notes.append(Note("not_serious", message))
     kept = is_serious == 1
     escalates = np.where(np.isnan(done), 0.0, done)
     meets = np.array([not a.isdisjoint(b) for a, b in zip(given, right, strict=True)], dtype=np.float64)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import polars as pl
 
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError
-from triagestats.marginals import Marginals, difference_of_shares, shares_of
-from triagestats.results import Note, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
-from triagestats.triage.text import aligned
+from triagestats.marginals import Marginals, shares_of
+from triagestats.results import Note, tidy_frame
+from triagestats.share_differences import ShareDifference, difference_of_shares
+from triagestats.triage.text import Shown, aligned, as_json, withheld_lines
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
     Codes = NDArray[np.int64]
 
 __all__ = ["Criterion", "Quantity", "RuleReport", "Subset", "subsets_of"]
+
+_SIDES: Final = ("set aside", "kept")
 
 Quantity = Literal[
     "share set aside", "share corrected", "unsafe set aside", "unsafe kept", "unsafe difference", "upheld"
@@ -107,7 +108,7 @@ class Subset:
 
     quantity: Quantity
     group: str | None
-    marginals: Marginals
+    marginals: Marginals | ShareDifference
 
     def read(self, conf_level: float) -> dict[str, Any]:
         """A tidy row."""
@@ -123,7 +124,7 @@ class Subset:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RuleReport:
+class RuleReport(Shown):
     """What each rule did, and what the answers that were set aside are like.
 
     Attributes
@@ -221,27 +222,19 @@ class RuleReport:
             }
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Rules, quantities, criteria, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "rules": plain(self.rules),
-            "estimates": plain(self.tidy()),
-            "criteria": plain(self.criteria),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(self, rules=self.rules, estimates=self.tidy(), criteria=self.criteria)
 
     def __repr__(self) -> str:
         lines = [f"Rules {self.sha256[:12]} on {self.frame.height:,} rows"]
         lines += aligned(self.rules, ("rule", "action", "group", "matched", "applied", "citation"))
         columns = ("estimand", "term", "contrast", "stratum", "estimate", "conf_low", "conf_high", "n_rows")
-        lines += aligned(self.tidy(), columns)
+        tidy = self.tidy()
+        names = pl.concat_str(
+            "estimand", pl.coalesce("term", "contrast"), "stratum", separator=" ", ignore_nulls=True
+        )
+        lines += [*aligned(tidy, columns), *withheld_lines(tidy, names)]
         lines += aligned(self.criteria, tuple(self.criteria.columns))
         return "\n".join(lines + [f"note: {note.message}" for note in self.notes])
 
@@ -286,5 +279,5 @@ def subsets_of(
             Subset(quantity, group, shares_of(part[:, None], of[:, None], binary=True))
             for quantity, (part, of) in shares
         ]
-        found.append(Subset("unsafe difference", group, difference_of_shares(first, second)))
+        found.append(Subset("unsafe difference", group, difference_of_shares(first, second, _SIDES)))
     return tuple(found)

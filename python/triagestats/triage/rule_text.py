@@ -38,11 +38,12 @@ def predicate_text(predicate: Predicate, rule: str) -> str:
     Raises
     ------
     ArgumentError
-        If a function has no source, or depends on values that no text stands for.
+        If SQL text is none, or a function has no source or depends on values that no text stands for.
     ArgumentTypeError
         If it is none of these.
     """
     if isinstance(predicate, str):
+        _sql(predicate, rule)
         return f"sql: {predicate.strip()}"
     if isinstance(predicate, pl.Expr):
         return expression_text(predicate, rule)
@@ -53,6 +54,13 @@ def predicate_text(predicate: Predicate, rule: str) -> str:
         "frame; "
         f"got {predicate!r}"
     )
+
+
+def _sql(text: str, rule: str) -> pl.Expr:
+    try:
+        return pl.sql_expr(text)
+    except pl.exceptions.PolarsError as error:
+        raise ArgumentError(f"`predicate` of rule {rule!r} is no SQL condition: {_first(error)}") from None
 
 
 def expression_text(value: object, rule: str) -> str:
@@ -123,14 +131,7 @@ def matches(frame: pl.DataFrame, predicate: Predicate, rule: str) -> tuple[NDArr
         If it fails, or gives something else than one truth value a row.
     """
     if isinstance(predicate, str | pl.Expr):
-        expression = predicate
-        if isinstance(predicate, str):
-            try:
-                expression = pl.sql_expr(predicate)
-            except pl.exceptions.PolarsError as error:
-                raise ArgumentError(
-                    f"`predicate` of rule {rule!r} is no SQL condition: {_first(error)}"
-                ) from None
+        expression = _sql(predicate, rule) if isinstance(predicate, str) else predicate
         found = values_of(frame, expression, rule, "predicate")
     else:
         try:

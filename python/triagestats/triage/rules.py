@@ -13,7 +13,7 @@ from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError
 from triagestats.flags import binary_column, column_named
-from triagestats.labels import as_text, label_of, listed
+from triagestats.labels import as_text, label_of, listed, n_rows
 from triagestats.results import Note
 from triagestats.roles import RoleArgument
 from triagestats.triage.board_cases import Places, places_of
@@ -83,6 +83,11 @@ class Rule:
         if self.sets is not None and (self.action != "correct" or not isinstance(self.sets, Mapping)):
             raise ArgumentError(
                 f"`sets` of rule {self.id!r} must map columns to values, and goes with action='correct'"
+            )
+        if self.action == "correct" and not self.sets:
+            raise ArgumentError(
+                f"rule {self.id!r} corrects nothing: give `sets`, what it writes by column, such as "
+                "{'label': 'emergency'}"
             )
         self.content()
 
@@ -261,13 +266,11 @@ class RuleSet:
                 message = f"Rule {rule.id!r} matches no row."
                 notes.append(Note("rule_matches_nothing", message, "caution"))
             if unknown:
-                message = (
-                    f"The condition of rule {rule.id!r} is null in {unknown:,} rows, which it does not match."
-                )
+                message = f"The condition of rule {rule.id!r} is null in {n_rows(unknown)}: no match there."
                 notes.append(Note("rule_unknown", message, "caution"))
         matched = np.stack(parts)
         if several := int((matched.sum(axis=0) > 1).sum()):
-            message = f"{several:,} rows are matched by several rules: the first of them acts."
+            message = f"The first of several rules that match acts: {n_rows(several)}."
             notes.append(Note("rules_overlap", message))
         acting = np.where(matched.any(axis=0), matched.argmax(axis=0), len(self.rules))
         return matched, acting, notes

@@ -67,6 +67,11 @@ def severe_probability(
     Probabilities are not scaled to sum to 1: what a differential leaves out is not severe. Conditions are
     compared without regard to case and to blanks around them.
 
+    References
+    ----------
+    Fansi Tchango, A., Goel, R., Wen, Z., Martel, J. and Ghosn, J. (2022), DDXPlus: a new dataset for
+    automatic medical diagnosis, arXiv:2205.09148 (differentials with probabilities).
+
     Examples
     --------
     >>> import triagestats as ts
@@ -114,6 +119,11 @@ def urgent_labels(
     ------
     ArgumentError, ArgumentTypeError, DataError
         As `severe_probability`, and unless one of `threshold` and `top` is given.
+
+    References
+    ----------
+    Fansi Tchango, A., Goel, R., Wen, Z., Martel, J. and Ghosn, J. (2022), DDXPlus: a new dataset for
+    automatic medical diagnosis, arXiv:2205.09148 (differentials with probabilities).
 
     Examples
     --------

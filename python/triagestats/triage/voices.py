@@ -13,8 +13,17 @@ from triagestats.design import Design
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.labels import label_of, listed
 from triagestats.results import Note
+from triagestats.triage.text import counted, in_words
 
-__all__ = ["Voices", "marked_voices", "models_named", "read_voices", "unread_models", "voice_factor"]
+__all__ = [
+    "Voices",
+    "marked_voices",
+    "models_named",
+    "read_voices",
+    "unread_models",
+    "unscored",
+    "voice_factor",
+]
 
 _SHOWN: Final = 4
 
@@ -199,6 +208,23 @@ def models_named(design: Design, names: object) -> tuple[int, ...]:
     return tuple(sorted({design.models.index(name) for name in several}))
 
 
+def unscored(design: Design, voices: Voices, method: str, model: int | None = None) -> str:
+    """In which voices under the baseline and a method no answer has a score, in words; empty if in none.
+
+    Of one model, or of all.
+    """
+    scored = design.responses.filter(pl.col("score").is_not_null())
+    if model is not None:
+        scored = scored.filter(pl.col("model") == model)
+    there = set(scored["level"].unique())
+    found = []
+    for one in (voices.baseline, method):
+        lost = [voice for voice in voices.voices if not there.intersection(voices.codes[one, voice])]
+        if lost:
+            found.append(f"under {one} in {in_words(lost)}")
+    return in_words(found)
+
+
 def unread_models(design: Design, voices: Voices) -> tuple[tuple[int, ...], tuple[Note, ...]]:
     """Models with a voice that counts as wrong as nothing of it could be read; notes on unread answers."""
     method_of = {code: side[0] for side, codes in voices.codes.items() for code in codes}
@@ -223,7 +249,7 @@ def unread_models(design: Design, voices: Voices) -> tuple[tuple[int, ...], tupl
     notes = [
         Note(
             "unread_method",
-            f"{design.models[model]} under {method}: none of {n:,} answers could be read in {listed(which)}"
+            f"{design.models[model]} under {method}: none of {n:,} answers could be read in {in_words(which)}"
             + (", and they count as wrong" if scored else "")
             + "; its gap there says nothing of the method.",
             "caution",
@@ -235,11 +261,13 @@ def unread_models(design: Design, voices: Voices) -> tuple[tuple[int, ...], tupl
     partly = cells.filter((pl.col("unread") > 0) & (pl.col("unread") < pl.col("n")))
     if partly.height:
         worst = partly.sort(pl.col("unread") / pl.col("n"), descending=True).row(0, named=True)
-        further = "further " if lost.height else ""
-        how = "count as wrong" if partly["scored"].any() else "are missing"
+        number = int(partly["unread"].sum())
+        noun = f"{'further ' if lost.height else ''}answer"
+        wrong = partly["scored"].any()
+        how = ("counts as wrong", "count as wrong") if wrong else ("is missing", "are missing")
         where = f"{design.models[worst['model']]}, {level_name(worst['method'], worst['voice'])}"
         message = (
-            f"{partly['unread'].sum():,} {further}answers could not be read and {how}; at most "
+            f"{counted(number, noun)} could not be read and {how[number != 1]}; at most "
             f"{worst['unread'] / worst['n']:.1%} of a model's answers in a voice ({where.strip(', ')})."
         )
         notes.append(Note("unread_answers", message, "caution"))
@@ -249,5 +277,5 @@ def unread_models(design: Design, voices: Voices) -> tuple[tuple[int, ...], tupl
     for model, method in silent.filter(pl.col("wrong") & ~pl.col("lost")).select("model", "method").rows():
         message = f"{design.models[model]} under {method}: every answer scores 0; was its output read?"
         notes.append(Note("all_wrong", message, "caution"))
-    counted = lost.filter("scored")
-    return tuple(sorted(set(counted["model"].to_list()))), tuple(notes)
+    as_wrong = lost.filter("scored")["model"]
+    return tuple(sorted(set(as_wrong.to_list()))), tuple(notes)
