@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -112,3 +115,26 @@ def _found(row: dict[str, object]) -> tuple[str, ...]:
 
 def _number(value: object) -> str:
     return "" if value is None else repr(float(str(value)))
+
+
+@pytest.fixture(scope="session")
+def chat() -> ModuleType:
+    """The module `chat_server`: a server on loopback that speaks chat completions, with faults."""
+    return _beside("chat_server")
+
+
+@pytest.fixture(scope="session")
+def scripted() -> ModuleType:
+    """The module `scripted`: protocols and judges run on answers from a list."""
+    return _beside("scripted")
+
+
+def _beside(name: str) -> ModuleType:
+    """A module in the folder of the tests, which is on no path."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module

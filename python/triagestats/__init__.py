@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from triagestats.analysis import Analysis
     from triagestats.analyze import analyze
     from triagestats.bootstraps import bootstrap, cluster_bootstrap, paired_bootstrap
+    from triagestats.collect.run import collect
     from triagestats.combination import combine_pvalues
     from triagestats.contingency import chi_square, trend_test
     from triagestats.demo import demo_table
@@ -146,6 +147,7 @@ __all__ = [
     "cluster_bootstrap",
     "cochran_q",
     "cohen_kappa",
+    "collect",
     "combine_pvalues",
     "compare_gaps",
     "compare_rates",
@@ -262,6 +264,7 @@ _HOMES = {
     "cluster_bootstrap": "bootstraps",
     "cochran_q": "within_blocks",
     "cohen_kappa": "agreement.kappa",
+    "collect": "collect.run",
     "combine_pvalues": "combination",
     "compare_gaps": "triage.gaps",
     "compare_rates": "triage.comparators",

@@ -1,4 +1,4 @@
-"""Command line: `triagestats analyze`, `import`, `replicate`, `demo`."""
+"""Command line: `triagestats analyze`, `import`, `collect`, `replicate`, `demo`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 
 from triagestats import defaults
 from triagestats.cli_output import Format, guarded, shown
+from triagestats.collect.command import collect_command
 from triagestats.replicate.published import Study
 from triagestats.roles import ROLE_ARGUMENTS
 from triagestats.schema import ROLES, Interval, Match, Unparsed, Weights
@@ -277,6 +278,9 @@ def replicate(
     names = {**NAMES, "data": "--data"}
     if shown(run, output_format, output, *inputs, names=names).failed:
         raise typer.Exit(1)
+
+
+app.command("collect")(collect_command)
 
 
 NAMES: Final = {

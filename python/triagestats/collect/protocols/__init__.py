@@ -1,0 +1,1 @@
+"""Ways of asking, one family a module."""
