@@ -6,7 +6,8 @@ Times the public call on the arrays of the model, taking out the other regressor
 W7 as it is (balanced), with a fifth of the rows left out, and with the models absorbed; then the fit by `lpm`
 that comes before, and both together from a table to the p-value. With `--peers`, also `bench/peers.py`,
 each in turns with ours, and how many times as long they take: they fit and draw in one call. The file is in
-TRIAGESTATS_SHARED, or in `../shared` beside the checkout; pyfixest's route needs wildboottest, 20 seconds a call.
+TRIAGESTATS_SHARED, or in `../shared` beside the checkout; pyfixest's route needs wildboottest, 20 seconds a
+call.
 """
 
 from __future__ import annotations

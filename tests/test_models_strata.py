@@ -106,6 +106,9 @@ def test_hand_computed() -> None:
     assert found.contrast == "mean(all): b - a"
     assert found.conf_low is None
     assert "'b' has 2 and 'a' has 3; an interval needs 5 in each" in str(found.notes[0])
+    assert str(found.notes[1]) == "With 10 arrangements p cannot be below 0.1."
+    few = ts.stratum_difference(table_of([*range(20)], ["a", "b"] * 10), by="kind", n_resamples=5)
+    assert "With 5 arrangements drawn p cannot be below 0.167." in map(str, few.notes)
 
 
 def test_the_interval_draws_within_strata() -> None:

@@ -211,6 +211,10 @@ def _result(
     sizes, permuted = groups.sizes, test.permuted
     few = min(sizes) < defaults.FEWEST_CLUSTERS
     notes = _notes(groups, rows[2], estimates.interval)
+    if permuted.smallest > 1 - estimates.conf_level:
+        what = f"{permuted.n_arrangements:,} arrangements" + " drawn" * (permuted.way == "drawn")
+        message = f"With {what} p cannot be below {permuted.smallest:.3g}."
+        notes = (*notes, Note("smallest_p", message, "caution"))
     shown = not few and rows[2]["status"] != "degenerate" and rows[2]["conf_low"] is not None
     label = groups.block.target.estimand.label
     parts = [
