@@ -101,3 +101,10 @@ def test_a_test_says_what_its_estimate_is(estimand: str | None, contrast: str | 
         estimand=estimand, contrast=contrast, estimate=0.5, statistic=None, p_value=0.2, method="test", n=3
     )
     assert repr(result) == f"test: {shown}, p = 0.2 (two-sided), n = 3."
+
+
+def test_notebooks_show_what_is_printed() -> None:
+    found = ts.mcnemar(3, 9)
+    assert found._repr_html_() == f"<pre>{found!r}</pre>"
+    fit = ts.bootstrap([[1, 0], [0, 1], [1, 1]], n_resamples=9)
+    assert fit._repr_html_().startswith("<pre>cluster bootstrap")

@@ -14,7 +14,7 @@ from triagestats.arguments import valid_level
 from triagestats.defaults import BY_QUANTILES, FEW_CLUSTERS, FOR_SMOOTH, OF_SCHEME, Method, too_few
 from triagestats.errors import ArgumentError
 from triagestats.evidence import Evidence
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, plain, preformatted, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Scheme
 
 if TYPE_CHECKING:
@@ -232,6 +232,9 @@ class Estimates:
             "estimates": plain(self.tidy()),
             "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
         }
+
+    def _repr_html_(self) -> str:
+        return preformatted(self)
 
     def __repr__(self) -> str:
         lines = [f"{self.scheme} bootstrap, {len(self.replicates):,} replicates, seed {self.seed}"]

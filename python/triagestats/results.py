@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from triagestats.schema import GLOSSARY, SCHEMA_VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TIDY_SCHEMA", "Alternative", "Hypothesis", "Note", "Test", "plain", "tidy_frame"]
+__all__ = ["TIDY_SCHEMA", "Alternative", "Hypothesis", "Note", "Test", "plain", "preformatted", "tidy_frame"]
 
 Alternative = Literal["two-sided", "greater", "less"]
 Hypothesis = Alternative | Literal["equivalence"]
@@ -176,6 +177,9 @@ class Test:
             return self.contrast
         return f"{self.estimand} of {self.contrast}"
 
+    def _repr_html_(self) -> str:
+        return preformatted(self)
+
     def __repr__(self) -> str:
         numbers = [] if self.estimate is None else [f"{self._named()} = {self.estimate:.4g}"]
         if self.conf_low is not None and self.conf_high is not None and self.conf_level is not None:
@@ -187,6 +191,11 @@ class Test:
         if not numbers:
             numbers.append("undefined")
         return " ".join([f"{self.method}: {', '.join(numbers)}, n = {self.n:,}.", *map(str, self.notes)])
+
+
+def preformatted(result: object) -> str:
+    """The printed form of a result, for a notebook."""
+    return f"<pre>{html.escape(repr(result))}</pre>"
 
 
 def tidy_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:

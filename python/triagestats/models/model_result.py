@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any, Protocol
 
-from triagestats.results import Note, plain
+from triagestats.results import Note, plain, preformatted
 from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class ModelResult:
         return frame
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        return preformatted(self)
 
 
 def result_as_json(result: _Tabular, **parts: object) -> dict[str, Any]:

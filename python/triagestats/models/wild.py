@@ -15,7 +15,7 @@ from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.labels import counted
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.t_inference import hypothesis
-from triagestats.models.wild_law import TwoSided, WildLaw, studentised
+from triagestats.models.wild_law import POINTS, TwoSided, WildLaw, studentised
 from triagestats.models.wild_scores import Coefficient, coefficient_of
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note, Test
@@ -34,13 +34,6 @@ _FEW_SIGNS: Final = 10
 """Below so many clusters drawn signs repeat, and Webb's six points are drawn instead."""
 _NUMBERS: Final = 5
 """Numbers that a replicate takes."""
-_ROOT: Final = math.sqrt(5)
-POINTS: Final[dict[Kind, tuple[tuple[float, float], ...]]] = {
-    "rademacher": ((-1.0, 0.5), (1.0, 0.5)),
-    "webb": tuple((sign * math.sqrt(square), 1 / 6) for sign in (-1, 1) for square in (0.5, 1.0, 1.5)),
-    "mammen": (((1 - _ROOT) / 2, (_ROOT + 1) / (2 * _ROOT)), ((1 + _ROOT) / 2, (_ROOT - 1) / (2 * _ROOT))),
-}
-"""The weights that are drawn, and their chances."""
 
 
 class _HasMatrix(Protocol):

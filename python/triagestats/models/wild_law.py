@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Tails", "TwoSided", "WildLaw", "studentised"]
+__all__ = ["POINTS", "Tails", "TwoSided", "WildLaw", "studentised"]
 
 TwoSided = Literal["symmetric", "equal-tailed"]
 
@@ -29,6 +29,13 @@ _DIGITS: Final = 1e-8
 """Standard errors to which an end is rounded: where t* and t tie is known to some 1e-10 of t."""
 _LEVEL: Final = 1e-9
 """Share of alpha by which a p-value must exceed it: one of exactly alpha rejects."""
+_ROOT: Final = math.sqrt(5)
+POINTS: Final[dict[str, tuple[tuple[float, float], ...]]] = {
+    "rademacher": ((-1.0, 0.5), (1.0, 0.5)),
+    "webb": tuple((sign * math.sqrt(square), 1 / 6) for sign in (-1, 1) for square in (0.5, 1.0, 1.5)),
+    "mammen": (((1 - _ROOT) / 2, (_ROOT + 1) / (2 * _ROOT)), ((1 + _ROOT) / 2, (_ROOT - 1) / (2 * _ROOT))),
+}
+"""The weights that are drawn, and their chances."""
 _CANCELLED: Final = 1e-15
 """A sum of squares below this share of what it was made of is rounding."""
 

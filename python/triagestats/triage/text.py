@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from triagestats.results import Note, plain
+from triagestats.results import Note, plain, preformatted
 from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Shown:
         return frame
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        return preformatted(self)
 
 
 def as_json(result: _Settled, settings: Mapping[str, Any] | None = None, **parts: object) -> dict[str, Any]:
