@@ -69,8 +69,9 @@ SHORT_S = 0.05
 """Shorter calls are repeated for so long, and the median is taken."""
 MISSED = "**missed**"
 REASONS = {"rliable_stratified": "rliable 1.2.0 needs arch < 8, and fails with it under pandas 3"}
-LATER = """W7 (wild cluster bootstrap) and W8 (exact tests by the hundred) are later pieces of work and were
-not run; of their peers, wildboottest needs numpy < 2."""
+ELSEWHERE = (
+    """W7 (wild cluster bootstrap) is timed by wild.py, W8 (exact tests by the hundred) by exact_tests.py."""
+)
 
 
 def main() -> int:
@@ -105,7 +106,7 @@ def main() -> int:
         print("\n".join(lines[-1:]) if not found else f"{name} done", file=sys.stderr, flush=True)
     if not given.no_memory:
         lines += ["", *memory([(name, number) for name, number in MEMORY if name in names])]
-    lines += ["", LATER]
+    lines += ["", ELSEWHERE]
     text = "\n".join(lines)
     print(text)
     if given.out:
