@@ -140,6 +140,23 @@ def test_one_category_is_undefined_with_agreement_beside_it() -> None:
     assert share["conf_high"] == 1
 
 
+def test_clusters_without_a_label_change_nothing() -> None:
+    labels = ["A", "B", "C", "A", "B", "B"] * 2
+    other = ["A", "B", "B", "A", "B", "C"] * 2
+    whole = made(labels, other)
+    for blank in ("a00", "z99"):  # before all others, and after
+        scenario = [f"s{place:02}" for place in range(12)]
+        frame = {
+            "scenario": [*scenario, blank] * 2,
+            "judge": ["x"] * 13 + ["y"] * 13,
+            "label": [*labels, None, *other, None],
+            "gold": ["A"] * 26,
+        }
+        fit = ts.analyze(ts.ResponseTable(frame), n_resamples=199)
+        for name in ("estimate", "conf_low", "conf_high", "n_clusters"):
+            assert chosen(fit, "kappa")[name] == chosen(whole, "kappa")[name]
+
+
 def test_labels_without_an_order_have_no_weighted_kappa() -> None:
     fit = made(["A", "B", "C"] * 5, ["A", "C", "C"] * 5)
     assert fit.agreement is not None

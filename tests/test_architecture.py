@@ -260,7 +260,6 @@ ORDER: list[str | tuple[str, ...]] = [
     "triage.reruns",
     "triage.masking",
     "models",
-    "models.model_result",
     "models.matrix",
     "models.formula_names",
     "models.formula",

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from triagestats.results import Note, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
+from triagestats.results import Note, Shown, as_json, tidy_frame
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = ["Adjusted", "Adjustment"]
 
@@ -43,7 +42,7 @@ _NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adjusted:
+class Adjusted(Shown):
     """P-values and what they are after adjustment, each in its place.
 
     Attributes
@@ -127,11 +126,6 @@ class Adjusted:
             }
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        found: pd.DataFrame = self.tidy().to_pandas()
-        return found
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
         names = ("p_value", "p_adjusted", "p_adjusted_overall", "family")
@@ -141,13 +135,11 @@ class Adjusted:
             self.p_adjusted_overall,
             self.family or (None,) * len(self.p_values),
         )
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "p_values": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
-            "details": dict(self.details),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            p_values=[dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
+            details=dict(self.details),
+        )
 
     def __repr__(self) -> str:
         lines = [

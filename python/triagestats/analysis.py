@@ -15,7 +15,7 @@ from triagestats.contrast_tests import ContrastTests
 from triagestats.inference import Family
 from triagestats.models.contrast_regression import ContrastRegressions
 from triagestats.readings import Comparison, Reading
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, notes_as_json, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
 from triagestats.standings import Leaderboard
 from triagestats.triage.error_families import Errors
@@ -221,7 +221,7 @@ class Analysis:
             "settings": {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
             | {"n_clusters": list(self.settings.n_clusters)},
             **{name: None if frame is None else plain(frame) for name, frame in frames.items()},
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
+            "notes": notes_as_json(self.notes),
         }
 
     def to_json(self) -> str:

@@ -232,7 +232,7 @@ def _table(data: object, roles: Mapping[str, RoleArgument], options: Mapping[str
     """The data as a ResponseTable; with one, roles and scoring were settled when it was made."""
     given: dict[str, Any] = {name: value for name, value in {**roles, **options}.items() if value is not None}
     if are_paths(data):
-        return read_paths(data, given, argument="data")  # type: ignore[arg-type]  # paths, as was found
+        return read_paths(data, given, argument="data")
     if not isinstance(data, ResponseTable):
         return ResponseTable(data, **given)
     settled = [name for name in given if name not in ("cluster", "metric")]

@@ -14,11 +14,10 @@ from triagestats.arguments import valid_level
 from triagestats.defaults import BY_QUANTILES, FEW_CLUSTERS, FOR_SMOOTH, OF_SCHEME, Method, too_few
 from triagestats.errors import ArgumentError
 from triagestats.evidence import Evidence
-from triagestats.results import Note, plain, preformatted, tidy_frame
-from triagestats.schema import SCHEMA_VERSION, Scheme
+from triagestats.results import Note, Shown, as_json, tidy_frame
+from triagestats.schema import Scheme
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -30,7 +29,7 @@ JACKKNIFED: Final = ("bca", "bootstrap-t", "jackknife-t", "max-t")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimates:
+class Estimates(Shown):
     """Estimates with bootstrap replicates; the same replicates give every interval at every level.
 
     Attributes
@@ -219,22 +218,9 @@ class Estimates:
             }
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Estimates, settings and notes as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "estimates": plain(self.tidy()),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
-
-    def _repr_html_(self) -> str:
-        return preformatted(self)
+        return as_json(self, estimates=self.tidy())
 
     def __repr__(self) -> str:
         lines = [f"{self.scheme} bootstrap, {len(self.replicates):,} replicates, seed {self.seed}"]

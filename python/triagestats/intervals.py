@@ -278,8 +278,8 @@ def _influence(
     return result
 
 
-def wilson(rate: float, n: int, conf_level: float) -> tuple[float, float]:
-    """Wilson's score interval of a share of n independent values.
+def wilson(rate: float, n: float, conf_level: float) -> tuple[float, float]:
+    """Wilson's score interval of a share of n independent values; an effective n need not be whole.
 
     References
     ----------

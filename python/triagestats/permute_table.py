@@ -18,12 +18,11 @@ from triagestats.estimands import Estimand
 from triagestats.permutation import MOST_LABELS, Family, Permuted, block_tests, max_t
 from triagestats.plan import Plan, contrast_plan, targets_of
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Alternative, Note, plain, tidy_frame
+from triagestats.results import Alternative, Note, Shown, notes_as_json, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Match, Weights
 from triagestats.table import ResponseTable
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 __all__ = ["ALPHA", "PermutationTests", "permutation_tests"]
@@ -33,7 +32,7 @@ ALPHA: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PermutationTests:
+class PermutationTests(Shown):
     """Permutation tests of a family of estimates.
 
     Attributes
@@ -81,11 +80,6 @@ class PermutationTests:
             schema_overrides={"smallest_p_adjusted": pl.Float64, "seed": pl.UInt64},
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.frame.to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
         return {
@@ -94,7 +88,7 @@ class PermutationTests:
             "n_resamples": self.n_resamples,
             "seed": self.seed,
             "tests": plain(self.frame),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
+            "notes": notes_as_json(self.notes),
         }
 
     def __repr__(self) -> str:

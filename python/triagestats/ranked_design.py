@@ -14,11 +14,11 @@ from triagestats.design import Design
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.estimands import Estimand, Mean
 from triagestats.joint import Means, best_first, marginals_of
-from triagestats.labels import listed
+from triagestats.labels import counted, listed
 from triagestats.matching import keys_of
 from triagestats.results import Note
 from triagestats.standings import Leaderboard
-from triagestats.triage.text import counted, in_words
+from triagestats.triage.text import in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

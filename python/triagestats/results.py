@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 
 import polars as pl
 
@@ -15,7 +15,18 @@ from triagestats.schema import GLOSSARY, SCHEMA_VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TIDY_SCHEMA", "Alternative", "Hypothesis", "Note", "Test", "plain", "preformatted", "tidy_frame"]
+__all__ = [
+    "TIDY_SCHEMA",
+    "Alternative",
+    "Hypothesis",
+    "Note",
+    "Shown",
+    "Test",
+    "as_json",
+    "notes_as_json",
+    "plain",
+    "tidy_frame",
+]
 
 Alternative = Literal["two-sided", "greater", "less"]
 Hypothesis = Alternative | Literal["equivalence"]
@@ -54,8 +65,50 @@ class Note:
         return self.message
 
 
+class Shown:
+    """What results have in common: a pandas frame of `tidy()`, and the repr in a notebook."""
+
+    __slots__ = ()
+
+    def tidy(self) -> pl.DataFrame:
+        """One row an estimate, with the columns of the glossary."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
+        frame: pd.DataFrame = self.tidy().to_pandas()
+        return frame
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+class _Settled(Protocol):
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+    def glance(self) -> pl.DataFrame: ...
+
+
+def as_json(result: _Settled, settings: Mapping[str, Any] | None = None, **parts: object) -> dict[str, Any]:
+    """A result as plain JSON values: schema, settings of `glance()` and more, parts, and notes.
+
+    Frames among the parts become lists of rows.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "settings": plain(result.glance())[0] | dict(settings or {}),
+        **{name: plain(part) if isinstance(part, pl.DataFrame) else part for name, part in parts.items()},
+        "notes": notes_as_json(result.notes),
+    }
+
+
+def notes_as_json(notes: Iterable[Note]) -> list[dict[str, str]]:
+    """Notes as plain JSON values."""
+    return [{"code": note.code, "level": note.level, "message": note.message} for note in notes]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
+class Test(Shown):
     """Result of one test.
 
     Attributes
@@ -153,11 +206,6 @@ class Test:
             schema_overrides=dict.fromkeys(numbers, pl.Float64),
         )
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
         names = [name for name in self.__slots__ if name not in ("details", "notes")]
@@ -165,7 +213,7 @@ class Test:
             "schema_version": SCHEMA_VERSION,
             **{name: _json(getattr(self, name)) for name in names},
             "details": _json(self.details),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
+            "notes": notes_as_json(self.notes),
         }
 
     def _named(self) -> str:
@@ -176,9 +224,6 @@ class Test:
         if compared or self.contrast.startswith(self.estimand):
             return self.contrast
         return f"{self.estimand} of {self.contrast}"
-
-    def _repr_html_(self) -> str:
-        return preformatted(self)
 
     def __repr__(self) -> str:
         numbers = [] if self.estimate is None else [f"{self._named()} = {self.estimate:.4g}"]
@@ -191,11 +236,6 @@ class Test:
         if not numbers:
             numbers.append("undefined")
         return " ".join([f"{self.method}: {', '.join(numbers)}, n = {self.n:,}.", *map(str, self.notes)])
-
-
-def preformatted(result: object) -> str:
-    """The printed form of a result, for a notebook."""
-    return f"<pre>{html.escape(repr(result))}</pre>"
 
 
 def tidy_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:

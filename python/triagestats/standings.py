@@ -13,8 +13,8 @@ from triagestats.beside import Extra, Shares
 from triagestats.marginals import Marginals
 from triagestats.rank_rows import difference_rows, doubt_of, rank_rows
 from triagestats.rank_sets import Contest, Ranking, competition_ranks
-from triagestats.results import Note, tidy_frame
-from triagestats.triage.text import Shown, aligned, as_json
+from triagestats.results import Note, Shown, as_json, tidy_frame
+from triagestats.triage.text import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

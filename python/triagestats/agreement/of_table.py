@@ -95,10 +95,9 @@ def agreement_of(
         return None, (Note("no_agreement", labels),)
     name, frame = labels
     scale = scale_of([frame["_label"]], table.levels if name == "response" else None)
-    frame = frame.with_columns(
-        pl.Series("_code", codes_on(scale, frame["_label"], name)),
-        (pl.col(_cluster(frame)).rank("dense") - 1).cast(pl.Int64).alias("_cluster"),
-    ).filter(pl.col("_code") >= 0)
+    frame = frame.with_columns(pl.Series("_code", codes_on(scale, frame["_label"], name)))
+    frame = frame.filter(pl.col("_code") >= 0)  # clusters without a label are none here
+    frame = frame.with_columns((pl.col(_cluster(frame)).rank("dense") - 1).cast(pl.Int64).alias("_cluster"))
     compared = [*_judges(frame, table, scale)]
     if name == "response":
         compared += _conditions(frame, table, design, scale)
@@ -195,7 +194,7 @@ def _conditions(
 
 
 def _n_clusters(frame: pl.DataFrame) -> int:
-    return int(frame["_cluster"].max()) + 1  # type: ignore[arg-type]  # an integer column
+    return frame["_cluster"].n_unique()
 
 
 def _compared(

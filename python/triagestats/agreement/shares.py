@@ -225,5 +225,5 @@ def _of_mean(values: Array, conf_level: float) -> Uncertainty:
         return Uncertainty(how=how, details=details, notes=(Note("degenerate", message, "caution"),))
     upper = 0.5 + conf_level / 2
     effective = mean * (1 - mean) * (float(ndtri(upper)) / (float(stdtrit(n - 1, upper)) * error)) ** 2
-    low, high = intervals.wilson(mean, effective, conf_level)  # type: ignore[arg-type]  # need not be whole
+    low, high = intervals.wilson(mean, effective, conf_level)
     return Uncertainty(low, high, error, how, details, few_of(n, "unit"))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from triagestats.errors import ArgumentError
-from triagestats.models.model_result import ModelResult, result_as_json
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 from triagestats.vectors import numbers_of
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class FactorSize:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Generalisability(ModelResult):
+class Generalisability(Shown):
     """Errors that other designs would have; see `VarianceComponents.generalisability`.
 
     Attributes
@@ -154,7 +153,7 @@ class Generalisability(ModelResult):
 
     def to_dict(self) -> dict[str, Any]:
         """The designs and notes as plain JSON values."""
-        return result_as_json(self, designs=plain(self.frame))
+        return as_json(self, designs=self.frame)
 
     def __repr__(self) -> str:
         compared = "" if self.contrast is None else f", contrasts of two levels of {self.contrast}"

@@ -17,10 +17,9 @@ from triagestats.models.formula import INTERCEPT
 from triagestats.models.leverage import leverage_of
 from triagestats.models.linear_terms import combination_of, terms_of
 from triagestats.models.matrix import ModelMatrix
-from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.models.sandwich import SmallSample, Vcov
 from triagestats.models.t_inference import UNKNOWN, hypothesis, inference_of
-from triagestats.results import Note, Test, plain, tidy_frame
+from triagestats.results import Note, Shown, Test, as_json, plain, tidy_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +33,7 @@ _DOUBTS: Final = ("few_clusters", "many_regressors", "one_cluster", "independenc
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LinearModel(ModelResult):
+class LinearModel(Shown):
     """A linear model that was fitted by least squares.
 
     Attributes
@@ -327,10 +326,10 @@ class LinearModel(ModelResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Coefficients, settings and notes as plain JSON values."""
-        return result_as_json(
+        return as_json(
             self,
             formula=self.formula,
-            estimates=plain(self.tidy()),
+            estimates=self.tidy(),
             vcov=self.vcov.tolist(),
             crosscheck=None if self.crosscheck is None else plain(self.crosscheck),
         )

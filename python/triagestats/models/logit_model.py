@@ -12,9 +12,8 @@ import polars as pl
 from triagestats.arguments import valid_level
 from triagestats.models.marginal import Effect
 from triagestats.models.matrix import ModelMatrix
-from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.models.t_inference import UNKNOWN, inference_of
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +24,7 @@ __all__ = ["LogitModel"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LogitModel(ModelResult):
+class LogitModel(Shown):
     """A logit that was fitted by generalised estimating equations.
 
     Attributes
@@ -159,7 +158,7 @@ class LogitModel(ModelResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Estimates, settings and notes as plain JSON values."""
-        return result_as_json(self, formula=self.formula, estimates=plain(self.tidy()))
+        return as_json(self, formula=self.formula, estimates=self.tidy())
 
     def __repr__(self) -> str:
         lines = [

@@ -15,9 +15,8 @@ from triagestats.arguments import valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.models.formula import INTERCEPT
 from triagestats.models.least_squares import Fit, Vcov
-from triagestats.models.model_result import ModelResult, result_as_json
 from triagestats.models.targets import suggestion
-from triagestats.results import Note, Test, plain, tidy_frame
+from triagestats.results import Note, Shown, Test, as_json, tidy_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,7 +99,7 @@ class ScenarioModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScenarioRegression(ModelResult):
+class ScenarioRegression(Shown):
     """The value of an estimand in each scenario, regressed on attributes of the scenarios.
 
     Attributes
@@ -336,9 +335,9 @@ class ScenarioRegression(ModelResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Coefficients, settings and notes as plain JSON values."""
-        return result_as_json(
+        return as_json(
             self,
-            coefficients=plain(self.tidy()),
+            coefficients=self.tidy(),
             inflation=dict(self.joint.inflation) if self.joint else {},
         )
 

@@ -20,8 +20,7 @@ from triagestats.models.generalisability import (
 )
 from triagestats.models.mixed_contrasts import Adjustment, coefficient_rows, contrast_rows, f_rows, mean_rows
 from triagestats.models.mixed_fixed import FixedEffects
-from triagestats.models.model_result import ModelResult, result_as_json
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +41,7 @@ _INTERVALS: Final = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VarianceComponents(ModelResult):
+class VarianceComponents(Shown):
     """Variance components of a response table, and the fixed effects beside them.
 
     Attributes
@@ -318,7 +317,7 @@ class VarianceComponents(ModelResult):
 
     def to_dict(self) -> dict[str, Any]:
         """Estimates, the fit as a whole, and notes as plain JSON values."""
-        found = result_as_json(self, estimates=plain(self.tidy()))
+        found = as_json(self, estimates=self.tidy())
         found["settings"] |= {"interval": self.interval, "conf_level": self.conf_level}
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from triagestats.errors import ArgumentError, ReadError, TriagestatsError
 from triagestats.files import refuse_url
@@ -171,7 +171,7 @@ def _read(path: Paths, options: Mapping[str, Any], name: str | None) -> Response
     return table_from(tables, roles)
 
 
-def are_paths(data: object) -> bool:
+def are_paths(data: object) -> TypeGuard[Paths]:
     """Whether data are named by a path or a list of paths."""
     if isinstance(data, str | os.PathLike):
         return True

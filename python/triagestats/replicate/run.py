@@ -20,7 +20,7 @@ from triagestats.replicate.entry import Entry, Verdict, judged
 from triagestats.replicate.published import Expected, Study, read_expected
 from triagestats.replicate.tables import Folder, Recipes
 from triagestats.replicate.text import report_text
-from triagestats.results import plain, tidy_frame
+from triagestats.results import Shown, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _STUDIES: Final[Mapping[Study, tuple[Mapping[str, int], Callable[[Folder, Expect
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replication:
+class Replication(Shown):
     """A published study beside what the library finds in its tables.
 
     Attributes

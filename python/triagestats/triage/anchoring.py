@@ -18,12 +18,12 @@ from triagestats.estimands import AnchoringGap
 from triagestats.matching import keys_of
 from triagestats.permutation import MOST_LABELS
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 from triagestats.schema import Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.totals import TotalsBuilder
 from triagestats.triage.anchoring_law import NULL_SCHEMA, Law, averages_of, laws_of, row_of
-from triagestats.triage.text import Shown, aligned, as_json
+from triagestats.triage.text import aligned
 from triagestats.triage.voices import marked_voices, voice_factor
 
 __all__ = ["AnchoringNull", "anchoring_null"]

@@ -13,13 +13,13 @@ from triagestats import intervals
 from triagestats.defaults import FEWEST_CLUSTERS
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.rank_sets import competition_ranks
-from triagestats.results import Note, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 from triagestats.standings import Leaderboard
 from triagestats.triage.board_cases import Cases
 from triagestats.triage.board_rates import Measures
 from triagestats.triage.policies import Policy, Tolerances
 from triagestats.triage.severity import valid_threshold
-from triagestats.triage.text import Shown, aligned, as_json, number
+from triagestats.triage.text import aligned, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

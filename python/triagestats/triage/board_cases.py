@@ -11,13 +11,12 @@ import polars as pl
 from triagestats.errors import ArgumentError, DataError, DesignError
 from triagestats.flags import binary_column, column_named
 from triagestats.ingest import to_polars
-from triagestats.labels import as_text, listed
+from triagestats.labels import as_text, counted, listed
 from triagestats.results import Note
 from triagestats.roles import RoleArgument, assign_roles
 from triagestats.schema import ROLES
 from triagestats.table import ResponseTable
 from triagestats.tolerances import MASS
-from triagestats.triage.text import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

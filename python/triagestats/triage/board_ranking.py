@@ -12,14 +12,14 @@ from triagestats.beside import Shares
 from triagestats.defaults import FEW_CLUSTERS, FEWEST_CLUSTERS
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.joint import Joint, best_first
-from triagestats.labels import listed
+from triagestats.labels import counted, listed
 from triagestats.marginals import Scarce
 from triagestats.results import Note
 from triagestats.schema import Interval
 from triagestats.triage.board_cases import Cases
 from triagestats.triage.board_rates import Measures, measures_of, scarce_of
 from triagestats.triage.policies import Tolerances
-from triagestats.triage.text import counted, in_words
+from triagestats.triage.text import in_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentTypeError, DesignError
 from triagestats.inference import Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note
+from triagestats.results import Note, Shown, as_json
 from triagestats.triage.outcomes import VALUE, Kind, Pool, unit_values
 from triagestats.triage.rate_pairs import (
     UNMATCHED,
@@ -25,7 +25,7 @@ from triagestats.triage.rate_pairs import (
     tidy_of_pair,
 )
 from triagestats.triage.selection import Rows, rows_where, table_of
-from triagestats.triage.text import Shown, aligned, as_json
+from triagestats.triage.text import aligned
 
 __all__ = ["RateComparison", "compare_rates"]
 

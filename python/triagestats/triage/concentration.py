@@ -12,23 +12,16 @@ from triagestats import defaults
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.design import Reference
 from triagestats.inference import Options
+from triagestats.labels import counted
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note
+from triagestats.results import Note, Shown, as_json
 from triagestats.schema import Interval, Weights
 from triagestats.triage.concentration_counts import labels_of_misses
 from triagestats.triage.concentration_parts import OF_LABELS, Parts, parts_of, tidy_of
 from triagestats.triage.fixed_scenarios import HEADING
 from triagestats.triage.outcomes import Kind, Pool, unit_values
 from triagestats.triage.selection import Rows, column_named, rows_where, table_of, with_condition
-from triagestats.triage.text import (
-    Shown,
-    aligned,
-    amount,
-    as_json,
-    counted,
-    number,
-    withheld_lines,
-)
+from triagestats.triage.text import aligned, amount, number, withheld_lines
 
 __all__ = ["Concentration", "concentration"]
 

@@ -15,7 +15,7 @@ from triagestats.errors import DesignError
 from triagestats.estimands import Estimand
 from triagestats.inference import Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note
+from triagestats.results import Note, Shown, as_json
 from triagestats.schema import Interval, Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.triage.confusion import confusion_of
@@ -23,7 +23,7 @@ from triagestats.triage.costs import read_cost, read_costs
 from triagestats.triage.error_families import Errors, errors_of
 from triagestats.triage.outcomes import DIRECTION, Pool, has_direction, outcomes_of
 from triagestats.triage.selection import column_named, table_of, with_stratum
-from triagestats.triage.text import Shown, aligned, as_json
+from triagestats.triage.text import aligned
 
 __all__ = ["ErrorDirection", "error_direction", "errors_of_table"]
 

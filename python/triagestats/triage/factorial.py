@@ -13,7 +13,7 @@ from triagestats.design import Reference, design_of
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.inference import Family, Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note
+from triagestats.results import Note, Shown, as_json
 from triagestats.schema import Interval, Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.triage.contrasts import family_of
@@ -21,7 +21,7 @@ from triagestats.triage.effects import Others, effects_of
 from triagestats.triage.factorial_plan import MEANS, factorial_plan
 from triagestats.triage.factors import FactorArgument, read_factors
 from triagestats.triage.frames import contrasts_frame, intervals_frame, smallest_p_notes, withheld_notes
-from triagestats.triage.text import Shown, aligned, as_json, glanced
+from triagestats.triage.text import aligned, glanced
 
 __all__ = ["Factorial", "factorial"]
 

@@ -9,11 +9,11 @@ import polars as pl
 
 from triagestats.design import Design
 from triagestats.inference import Family
+from triagestats.labels import counted
 from triagestats.results import Note
 from triagestats.schema import Weights
 from triagestats.triage.frames import withheld_notes
 from triagestats.triage.gap_plan import REDUCTION
-from triagestats.triage.text import counted
 from triagestats.triage.voices import Voices, unscored
 
 __all__ = ["gap_notes"]

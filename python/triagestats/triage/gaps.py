@@ -14,14 +14,14 @@ from triagestats.design import design_of
 from triagestats.errors import ArgumentError
 from triagestats.inference import Family, Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note
+from triagestats.results import Note, Shown, as_json
 from triagestats.schema import Interval, Match, Weights
 from triagestats.table import ResponseTable
 from triagestats.triage.contrasts import family_of
 from triagestats.triage.gap_frames import directions_frame, gaps_frame
 from triagestats.triage.gap_notes import gap_notes
 from triagestats.triage.gap_plan import CHANGES, REDUCTION, RELATIVE, gap_plan
-from triagestats.triage.text import Shown, aligned, as_json, glanced
+from triagestats.triage.text import aligned, glanced
 from triagestats.triage.voices import models_named, read_voices, unread_models
 
 __all__ = ["GapComparison", "compare_gaps"]

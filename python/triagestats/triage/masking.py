@@ -21,15 +21,13 @@ from triagestats.inference import Family, Options
 from triagestats.labels import label_of, listed
 from triagestats.plan import contrast_plan, targets_of
 from triagestats.resample import thread_count, valid_resamples, valid_seed
-from triagestats.results import Note, Test, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
+from triagestats.results import Note, Shown, Test, as_json, tidy_frame
 from triagestats.sign_tests import sign_test
 from triagestats.triage.contrasts import Contrast, family_of
 from triagestats.triage.run_values import RunValues, runs_of_table, table_of_levels
 from triagestats.triage.text import aligned
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -52,7 +50,7 @@ _SHOWN: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MaskingSlope:
+class MaskingSlope(Shown):
     """Slope of the score over the level of masking.
 
     Attributes
@@ -136,21 +134,15 @@ class MaskingSlope:
         """
         return replace(self, conf_level=valid_level(conf_level))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Estimates, slopes of the runs, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True) | {"levels": dict(self.levels)},
-            "estimates": plain(self.tidy()),
-            "slopes": plain(self.slopes),
-            "test": None if self.test is None else self.test.to_dict(),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(
+            self,
+            {"levels": dict(self.levels)},
+            estimates=self.tidy(),
+            slopes=self.slopes,
+            test=None if self.test is None else self.test.to_dict(),
+        )
 
     def __repr__(self) -> str:
         ends = list(self.levels.values())

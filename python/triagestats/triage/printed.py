@@ -10,7 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from triagestats.errors import ArgumentError, ArgumentTypeError
-from triagestats.results import Note, plain, tidy_frame
+from triagestats.results import Note, Shown, notes_as_json, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION
 
 __all__ = ["DropCheck", "check_drop"]
@@ -19,7 +19,7 @@ Reading = Literal["absolute", "relative"]
 
 
 @dataclass(frozen=True, slots=True)
-class DropCheck:
+class DropCheck(Shown):
     """A printed drop beside the one that follows from the printed figures.
 
     Attributes
@@ -81,7 +81,7 @@ class DropCheck:
         return {
             "schema_version": SCHEMA_VERSION,
             **plain(self.glance())[0],
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
+            "notes": notes_as_json(self.notes),
         }
 
     def __repr__(self) -> str:

@@ -13,12 +13,12 @@ from triagestats import defaults
 from triagestats.arguments import valid_level
 from triagestats.errors import ArgumentTypeError, DataError, DesignError
 from triagestats.flags import binary_column, column_named
-from triagestats.labels import label_of
+from triagestats.labels import counted, label_of
 from triagestats.marginals import Marginals, pooled_share, shares_of
-from triagestats.results import Note, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 from triagestats.roles import RoleArgument
 from triagestats.triage.board_cases import Places, places_of
-from triagestats.triage.text import Shown, aligned, as_json, counted, withheld_lines
+from triagestats.triage.text import aligned, withheld_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,13 +10,12 @@ import polars as pl
 
 from triagestats.arguments import valid_level
 from triagestats.inference import Family
-from triagestats.results import Note, Test, plain, tidy_frame
-from triagestats.schema import SCHEMA_VERSION
+from triagestats.results import Note, Shown, Test, as_json, tidy_frame
 from triagestats.triage.run_values import Unit
 from triagestats.triage.text import aligned
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = ["RELATIVE", "RerunComparison"]
 
@@ -36,7 +35,7 @@ _SHOWN: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RerunComparison:
+class RerunComparison(Shown):
     """Two conditions compared by their runs or forms.
 
     Attributes
@@ -136,21 +135,9 @@ class RerunComparison:
         """
         return replace(self, conf_level=valid_level(conf_level))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
     def to_dict(self) -> dict[str, Any]:
         """Estimates, runs, test, notes and settings as plain JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "settings": self.glance().row(0, named=True),
-            "estimates": plain(self.tidy()),
-            "runs": plain(self.runs),
-            "test": self.test.to_dict(),
-            "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in self.notes],
-        }
+        return as_json(self, estimates=self.tidy(), runs=self.runs, test=self.test.to_dict())
 
     def __repr__(self) -> str:
         side = f", {self.test.alternative}" if self.test.alternative != "two-sided" else ""

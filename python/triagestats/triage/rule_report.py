@@ -12,9 +12,9 @@ import polars as pl
 from triagestats.arguments import valid_choice, valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.marginals import Marginals, shares_of
-from triagestats.results import Note, tidy_frame
+from triagestats.results import Note, Shown, as_json, tidy_frame
 from triagestats.share_differences import ShareDifference, difference_of_shares
-from triagestats.triage.text import Shown, aligned, as_json, withheld_lines
+from triagestats.triage.text import aligned, withheld_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

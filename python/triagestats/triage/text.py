@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from triagestats.results import Note, plain, preformatted
-from triagestats.schema import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = [
-    "Shown",
     "aligned",
     "amount",
-    "as_json",
-    "counted",
     "glanced",
     "in_words",
     "number",
@@ -27,43 +17,6 @@ __all__ = [
 
 _GAP = "  "
 _NAMED = 20
-
-
-class _Settled(Protocol):
-    @property
-    def notes(self) -> tuple[Note, ...]: ...
-    def glance(self) -> pl.DataFrame: ...
-
-
-class Shown:
-    """A result with `tidy()`, of which the repr is what a notebook shows."""
-
-    __slots__ = ()
-
-    def tidy(self) -> pl.DataFrame:
-        """One row an estimate, with the columns of the glossary."""
-        raise NotImplementedError
-
-    def to_pandas(self) -> pd.DataFrame:
-        """`tidy()` as a pandas frame; needs pandas and pyarrow."""
-        frame: pd.DataFrame = self.tidy().to_pandas()
-        return frame
-
-    def _repr_html_(self) -> str:
-        return preformatted(self)
-
-
-def as_json(result: _Settled, settings: Mapping[str, Any] | None = None, **parts: object) -> dict[str, Any]:
-    """A result as plain JSON values: schema, settings of `glance()` and more, parts, and notes.
-
-    Frames among the parts become lists of rows.
-    """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "settings": plain(result.glance())[0] | dict(settings or {}),
-        **{name: plain(part) if isinstance(part, pl.DataFrame) else part for name, part in parts.items()},
-        "notes": [{"code": n.code, "level": n.level, "message": n.message} for n in result.notes],
-    }
 
 
 def glanced(result: object, first: Mapping[str, object], names: Sequence[str]) -> pl.DataFrame:
@@ -85,11 +38,6 @@ def number(value: object) -> str:
 def amount(value: float) -> str:
     """A count, with two decimals where it is not whole."""
     return f"{value:.0f}" if value == round(value) else f"{value:.2f}"
-
-
-def counted(n: int, noun: str) -> str:
-    """How many of something: `1 answer`, `2 answers`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def in_words(names: Iterable[str]) -> str:

@@ -11,9 +11,9 @@ import polars as pl
 from triagestats.canonical import Factor
 from triagestats.design import Design
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
-from triagestats.labels import label_of, listed
+from triagestats.labels import counted, label_of, listed
 from triagestats.results import Note
-from triagestats.triage.text import counted, in_words
+from triagestats.triage.text import in_words
 
 __all__ = [
     "Voices",
