@@ -9,7 +9,7 @@ import polars as pl
 
 from triagestats.bootstraps import bootstrap, cluster_bootstrap
 from triagestats.errors import TriagestatsError
-from triagestats.estimands import Difference, Estimand, Mean
+from triagestats.estimands import Difference, Estimand
 from triagestats.estimates import Estimates
 from triagestats.permute_table import permutation_tests
 from triagestats.replicate.entry import Clustered
@@ -25,7 +25,6 @@ __all__ = [
     "by_rows",
     "leave_one_out",
     "mean_by_cluster",
-    "means_of",
     "of_row",
     "of_test",
     "these_only",
@@ -109,13 +108,6 @@ def these_only(
         ]
         answers.append(of_row(where, row, "scenario", note="; ".join(filter(None, notes))))
     return tuple(answers)
-
-
-def means_of(table: ResponseTable, levels: Sequence[str], cluster: str) -> dict[str, Clustered]:
-    """The mean over rows of each level."""
-    rows = by_rows(table, [Mean(level) for level in levels]).tidy().filter(pl.col("model").is_null())
-    by_label = {row["contrast"]: row for row in rows.iter_rows(named=True)}
-    return {level: of_row(level, by_label[Mean(level).label], cluster) for level in levels}
 
 
 def leave_one_out(table: ResponseTable, level: str, reference: str) -> str:
