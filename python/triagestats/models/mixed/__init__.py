@@ -1,0 +1,1 @@
+"""Mixed models of response tables: by the Laplace approximation, and by Bayes."""
