@@ -350,13 +350,27 @@ ORDER: list[str | tuple[str, ...]] = [
     "replicate.medsafe",
     "replicate.text",
     "replicate.run",
+    "runs",
+    "runs.sides",
+    "runs.together",
+    "runs.alignment",
+    "runs.unvarying",
+    "runs.gate",
+    "runs.planning",
+    "runs.unpaired",
+    "runs.comparison",
+    "runs.printed",
+    "runs.compare",
     "cli_messages",
     "cli_output",
+    "cli_options",
+    "runs.command",
     "cli",
 ]
 # Imports from the right that are meant, made where they are used.
 FROM_THE_RIGHT = {
     ("analysis", "report.text"),  # an analysis prints itself; reports read analyses
+    ("runs.comparison", "runs.printed"),  # and so does a comparison of runs
 }
 RUST_BOUND = {"schemes", "intervals", "permutation", "subsets", "models.wild"}
 

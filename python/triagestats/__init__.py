@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from triagestats.readers.read import read
     from triagestats.replicate.run import Replication, replicate_study
     from triagestats.results import Note, Test
+    from triagestats.runs.compare import compare
+    from triagestats.runs.comparison import RunComparison
     from triagestats.several_samples import kruskal
     from triagestats.sign_tests import sign_test
     from triagestats.signed_ranks import wilcoxon_signed_rank
@@ -129,6 +131,7 @@ __all__ = [
     "Rule",
     "RuleReport",
     "RuleSet",
+    "RunComparison",
     "ScenarioRegression",
     "SmallSample",
     "Test",
@@ -149,6 +152,7 @@ __all__ = [
     "cohen_kappa",
     "collect",
     "combine_pvalues",
+    "compare",
     "compare_gaps",
     "compare_rates",
     "compare_reruns",
@@ -248,6 +252,7 @@ _HOMES = {
     "Rule": "triage.rules",
     "RuleReport": "triage.rule_report",
     "RuleSet": "triage.rules",
+    "RunComparison": "runs.comparison",
     "ScenarioRegression": "models.scenario_result",
     "SmallSample": "models.sandwich",
     "Test": "results",
@@ -266,6 +271,7 @@ _HOMES = {
     "cohen_kappa": "agreement.kappa",
     "collect": "collect.run",
     "combine_pvalues": "combination",
+    "compare": "runs.compare",
     "compare_gaps": "triage.gaps",
     "compare_rates": "triage.comparators",
     "compare_reruns": "triage.reruns",

@@ -15,7 +15,7 @@ from triagestats.labels import as_text, n_rows
 from triagestats.roles import Assignment, RoleArgument, assign_roles, column_names, role_spelled
 from triagestats.schema import IDENTIFIER_ROLES, KEY_ROLES, ROLES
 
-__all__ = ["Factor", "canonical_frame", "check_key", "ordered_levels", "recluster"]
+__all__ = ["Factor", "canonical_frame", "check_key", "joint_condition", "ordered_levels", "recluster"]
 
 _NUMBER: Final = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _RESERVED: Final = (
@@ -83,7 +83,7 @@ def canonical_frame(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFram
     parts = [as_text(frame[factor.name], "condition").alias(factor.column) for factor in factors]
     columns += parts
     if len(factors) > 1:
-        columns.append(_joint_condition(factors, parts))
+        columns.append(joint_condition(factors, parts))
     gold = roles.columns.get("gold", ())
     columns += [
         as_text(frame[name], "gold").alias(f"gold_{end}")
@@ -159,7 +159,14 @@ def _factors(frame: pl.DataFrame, roles: Assignment) -> tuple[Factor, ...]:
     return tuple(factors)
 
 
-def _joint_condition(factors: Sequence[Factor], parts: Sequence[pl.Series]) -> pl.Series:
+def joint_condition(factors: Sequence[Factor], parts: Sequence[pl.Series]) -> pl.Series:
+    """The joint label of several condition columns, `name=level` of each.
+
+    Raises
+    ------
+    DataError
+        If two combinations have one label.
+    """
     label = pl.concat_str([pl.lit(f"{f.name}=") + pl.col(f.column) for f in factors], separator=", ")
     frame = pl.DataFrame(parts)
     joint = frame.select(label.alias("condition")).to_series()

@@ -1,24 +1,33 @@
-"""Command line: `triagestats analyze`, `import`, `collect`, `replicate`, `demo`."""
+"""Command line: `triagestats analyze`, `compare`, `import`, `collect`, `replicate`, `demo`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from inspect import signature
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from triagestats import defaults
+from triagestats.cli_options import (
+    from_option,
+    item_option,
+    limit_option,
+    paths_argument,
+    read_options,
+    role_option,
+    runs_option,
+)
 from triagestats.cli_output import Format, guarded, shown
 from triagestats.collect.command import collect_command
 from triagestats.replicate.published import Study
-from triagestats.roles import ROLE_ARGUMENTS
-from triagestats.schema import ROLES, Interval, Match, Unparsed, Weights
+from triagestats.runs.command import compare_command
+from triagestats.schema import Interval, Match, Unparsed, Weights
 
 if TYPE_CHECKING:
     from triagestats.analysis import Analysis
@@ -33,39 +42,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Statistics for evaluations of language models, with uncertainty that respects shared scenarios.",
 )
-
-
-def _role(name: str, more: str = "", metavar: str = "COLUMN") -> Any:
-    """The option that names the column of a role."""
-    return typer.Option(
-        metavar=metavar, help=f"{ROLES[name].meaning[:1].upper()}{ROLES[name].meaning[1:]}{more}."
-    )
-
-
-def _paths() -> Any:
-    return typer.Argument(help="Files or folders: tables, or the logs and results of a harness.")
-
-
-def _item() -> Any:
-    return typer.Option(
-        metavar="FIELD", help="The field that names the items, where a harness leaves that open."
-    )
-
-
-def _runs() -> Any:
-    return typer.Option("--runs", help="Files that claim the same epoch are runs of their own.")
-
-
-def _from() -> Any:
-    return typer.Option(
-        "--from",
-        metavar="FORMAT",
-        help="The format, such as inspect or lm_eval. Default: told from the content.",
-    )
-
-
-def _limit() -> Any:
-    return typer.Option(help="Bytes that one line, one JSON value or one member of an archive may have.")
 
 
 def main() -> None:
@@ -104,43 +80,47 @@ def _root(
 
 @app.command()
 def analyze(
-    file: Annotated[list[Path], _paths()],
+    file: Annotated[list[Path], paths_argument()],
     judgments: Annotated[
         Path | None, typer.Option(help="A second file with one row a judgment of a response.")
     ] = None,
-    scenario: Annotated[str | None, _role("scenario")] = None,
-    model: Annotated[str | None, _role("model")] = None,
+    scenario: Annotated[str | None, role_option("scenario")] = None,
+    model: Annotated[str | None, role_option("model")] = None,
     condition: Annotated[
         list[str] | None,
-        _role("condition", ", given once each"),
+        role_option("condition", ", given once each"),
     ] = None,
-    variant: Annotated[str | None, _role("variant")] = None,
-    repetition: Annotated[str | None, _role("repetition")] = None,
-    judge: Annotated[list[str] | None, _role("judge", "; of a harness the scorers that are judges")] = None,
-    metric: Annotated[str | None, _role("metric", "; or the one to keep", metavar="COLUMN|VALUE")] = None,
-    response: Annotated[str | None, _role("response")] = None,
+    variant: Annotated[str | None, role_option("variant")] = None,
+    repetition: Annotated[str | None, role_option("repetition")] = None,
+    judge: Annotated[
+        list[str] | None, role_option("judge", "; of a harness the scorers that are judges")
+    ] = None,
+    metric: Annotated[
+        str | None, role_option("metric", "; or the one to keep", metavar="COLUMN|VALUE")
+    ] = None,
+    response: Annotated[str | None, role_option("response")] = None,
     gold: Annotated[
         list[str] | None,
-        _role("gold", "; twice for its two ends in two columns"),
+        role_option("gold", "; twice for its two ends in two columns"),
     ] = None,
-    score: Annotated[str | None, _role("score")] = None,
-    status: Annotated[str | None, _role("status")] = None,
-    reason: Annotated[str | None, _role("reason")] = None,
-    task: Annotated[str | None, _role("task", "; of a harness the task to keep")] = None,
-    source: Annotated[str | None, _role("source")] = None,
+    score: Annotated[str | None, role_option("score")] = None,
+    status: Annotated[str | None, role_option("status")] = None,
+    reason: Annotated[str | None, role_option("reason")] = None,
+    task: Annotated[str | None, role_option("task", "; of a harness the task to keep")] = None,
+    source: Annotated[str | None, role_option("source")] = None,
     cluster: Annotated[
         list[str] | None,
-        _role("cluster", "; twice for two crossed columns"),
+        role_option("cluster", "; twice for two crossed columns"),
     ] = None,
-    stratum: Annotated[str | None, _role("stratum")] = None,
+    stratum: Annotated[str | None, role_option("stratum")] = None,
     levels: Annotated[
         str | None,
         typer.Option(metavar="A,B,C", help="The response scale from least to most urgent."),
     ] = None,
-    item: Annotated[str | None, _item()] = None,
-    runs: Annotated[bool, _runs()] = False,
-    source_format: Annotated[str | None, _from()] = None,
-    max_bytes: Annotated[int | None, _limit()] = None,
+    item: Annotated[str | None, item_option()] = None,
+    runs: Annotated[bool, runs_option()] = False,
+    source_format: Annotated[str | None, from_option()] = None,
+    max_bytes: Annotated[int | None, limit_option()] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(metavar="LEVEL", help="Reference level; COLUMN=LEVEL with several condition columns."),
@@ -171,7 +151,7 @@ def analyze(
     their usual names; name others by their role, such as --scenario item. An empty name says that no column
     plays the role.
     """
-    given = _given(locals())
+    given = read_options(locals())
     asked: dict[str, Any] = {
         "reference": _reference(reference),
         "match": match,
@@ -197,7 +177,7 @@ def analyze(
 
 @app.command("import")
 def import_(
-    path: Annotated[list[Path], _paths()],
+    path: Annotated[list[Path], paths_argument()],
     judge: Annotated[
         list[str] | None,
         typer.Option(metavar="SCORER", help="A scorer that is a judge, given once each. Default: metrics."),
@@ -209,13 +189,13 @@ def import_(
     ] = None,
     cluster: Annotated[
         list[str] | None,
-        _role("cluster", ", such as metadata.passage_id; twice for two that cross"),
+        role_option("cluster", ", such as metadata.passage_id; twice for two that cross"),
     ] = None,
-    stratum: Annotated[str | None, _role("stratum")] = None,
-    item: Annotated[str | None, _item()] = None,
-    runs: Annotated[bool, _runs()] = False,
-    source_format: Annotated[str | None, _from()] = None,
-    max_bytes: Annotated[int | None, _limit()] = None,
+    stratum: Annotated[str | None, role_option("stratum")] = None,
+    item: Annotated[str | None, item_option()] = None,
+    runs: Annotated[bool, runs_option()] = False,
+    source_format: Annotated[str | None, from_option()] = None,
+    max_bytes: Annotated[int | None, limit_option()] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the table to a .parquet, .csv or .jsonl file."),
@@ -225,7 +205,7 @@ def import_(
 
     Without --output it only says what the files hold.
     """
-    given = _given(locals())
+    given = read_options(locals())
 
     def run() -> None:
         from triagestats.readers.export import summary, write_table
@@ -281,6 +261,7 @@ def replicate(
 
 
 app.command("collect")(collect_command)
+app.command("compare")(compare_command)
 
 
 NAMES: Final = {
@@ -297,29 +278,8 @@ NAMES: Final = {
 """What an argument of Python is called on the command line."""
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of the command line as those of `read`; what was not given is left out."""
-    given: dict[str, Any] = {role: _columns(options[role]) for role in ROLE_ARGUMENTS if role in options}
-    given |= {name: options.get(name) for name in ("item", "max_bytes")}
-    if options.get("levels") is not None:
-        given["levels"] = [level.strip() for level in options["levels"].split(",")]
-    if options.get("lower_is_better"):
-        given["higher_is_better"] = False
-    given |= {"runs": True} if options.get("runs") else {}
-    if options.get("unparsed", "as scored") != "as scored":
-        given["unparsed"] = options["unparsed"]
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _path(paths: Sequence[Path]) -> Path | list[Path]:
     return paths[0] if len(paths) == 1 else list(paths)
-
-
-def _columns(values: str | list[str] | None) -> str | list[str] | Literal[False] | None:
-    """A column or several; an empty name says that no column plays the role."""
-    if isinstance(values, list):
-        values = values if len(values) > 1 else "".join(values) if values else None
-    return False if values == "" else values
 
 
 def _reference(values: list[str] | None) -> str | dict[str, str] | None:

@@ -16,11 +16,12 @@ from triagestats.errors import ReadError, TriagestatsError
 if TYPE_CHECKING:
     from triagestats.analysis import Analysis
     from triagestats.replicate.run import Replication
+    from triagestats.runs.comparison import RunComparison
 
 __all__ = ["Format", "guarded", "shown"]
 
 Format = Literal["text", "json", "csv"]
-Result = TypeVar("Result", "Analysis", "Replication")
+Result = TypeVar("Result", "Analysis", "Replication", "RunComparison")
 
 
 def shown(
@@ -76,7 +77,7 @@ def _check_output(output: Path, inputs: Sequence[Path]) -> None:
         raise ReadError(f"{str(output)!r} is the file to analyse; choose another name for the output")
 
 
-def _print_summary(fit: Analysis | Replication) -> None:
+def _print_summary(fit: Analysis | Replication | RunComparison) -> None:
     """Print in the width and the colours of the terminal; plain and of fixed width where there is none."""
     from triagestats.analysis import Analysis
     from triagestats.report.text import print_summary
@@ -92,13 +93,13 @@ def _print_summary(fit: Analysis | Replication) -> None:
     print_summary(fit, Console(color_system=None if plain else "auto", force_terminal=True))
 
 
-def _rendered(fit: Analysis | Replication, output_format: Format) -> str:
-    from triagestats.analysis import Analysis
+def _rendered(fit: Analysis | Replication | RunComparison, output_format: Format) -> str:
+    from triagestats.replicate.run import Replication
 
     if output_format == "json":
         return fit.to_json() + "\n"
     if output_format == "csv":
-        return (fit.tidy() if isinstance(fit, Analysis) else fit.frame).write_csv()
+        return (fit.frame if isinstance(fit, Replication) else fit.tidy()).write_csv()
     return repr(fit) + "\n"
 
 

@@ -15,7 +15,7 @@ from triagestats.schema import Match
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Keys", "Repetitions", "keys_of", "repetitions_of"]
+__all__ = ["Keys", "Repetitions", "keys_of", "parts_of", "repetitions_of"]
 
 _PARTS: Final[dict[Match, tuple[str, ...]]] = {
     "cell": ("unit", "model", "variant"),
@@ -137,6 +137,11 @@ def repetitions_of(design: Design, stratum: str | None = None) -> Repetitions:
 def _scored(design: Design, stratum: str | None) -> pl.DataFrame:
     responses = design.responses.filter(pl.col("score").is_not_null())
     return responses if stratum is None else responses.filter(pl.col("stratum") == stratum)
+
+
+def parts_of(design: Design, match: Match) -> list[str]:
+    """The columns of the responses that make a key, of those that the design has."""
+    return _present(design.responses, match)
 
 
 def _present(responses: pl.DataFrame, match: Match) -> list[str]:

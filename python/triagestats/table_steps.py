@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from typing import Final
 
 import polars as pl
 
@@ -14,6 +15,7 @@ from triagestats.roles import Assignment
 from triagestats.schema import KEY_ROLES, ROLES
 
 __all__ = [
+    "IN_TASKS",
     "carried_columns",
     "key_order",
     "left_out",
@@ -22,6 +24,9 @@ __all__ = [
     "scale_of",
     "scenario_in_task",
 ]
+
+IN_TASKS: Final = "task"
+"""The note of a table whose scenarios are task/item."""
 
 
 def scale_of(levels: Iterable[object] | None) -> tuple[str, ...] | None:
@@ -112,7 +117,7 @@ def scenario_in_task(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFra
         if name == roles.one("scenario")
     ]
     note = Note(
-        "task",
+        IN_TASKS,
         f"{frame['task'].n_unique()} tasks: a scenario is task/item, so that tasks share none.",
     )
     return frame.with_columns(joint.alias(name) for name in ("scenario", *clusters)), (note,)
