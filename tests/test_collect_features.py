@@ -102,6 +102,12 @@ def test_measurement_requests(text: str, expected: bool) -> None:
         ("Go to the ER now.", True),
         ("See your doctor within two days.", True),
         ("You can safely stay at home.", True),
+        ("Stay home and rest.", True),
+        ("I recommend going to the emergency room.", True),
+        ("I suggest calling 911.", True),
+        ("I suggest seeing a doctor.", True),
+        ("Booking an appointment with your GP is wise.", True),
+        ("Rest rather than going to the ER.", False),
         ("You don't need to see a doctor.", True),
         ("Rest at home. If you faint, call 911.", True),
         ("Call 911 if you faint.", False),
@@ -113,6 +119,12 @@ def test_measurement_requests(text: str, expected: bool) -> None:
 )
 def test_recommendations(text: str, expected: bool) -> None:
     assert text_features(text).recommendation is expected
+
+
+def test_an_offer_of_information_seeks_none() -> None:
+    assert not text_features("Would you like more details?").deferred
+    assert not text_features("Let me know if you need more information.").information_seeking
+    assert text_features("I need more information.").deferred
 
 
 @pytest.mark.parametrize(

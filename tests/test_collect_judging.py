@@ -163,7 +163,7 @@ def test_recall_is_the_mean_of_its_items(present: list[bool]) -> None:
         ("disposition", [None]),
         ("equivalence", ["equivalent"]),
         ("counts", ["facts_kept", "facts_added", "facts_invented"]),
-        ("recall", ["recall"]),
+        ("recall", ["recall", "recall 1", "recall 2"]),
     ],
 )
 def test_what_is_not_judged_costs_no_call(scripted: ModuleType, kind: str, metrics: list[str | None]) -> None:

@@ -429,6 +429,7 @@ def test_options_come_from_the_map_then_from_the_levels() -> None:
         "<answer>",
         "Answer: C\n",
         "{",
+        '{"',
         '{"a":',
         "NON_URGENT, ",
     ],

@@ -7,11 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from triagestats.collect.contract import Answer, Message, StepRole
 
 __all__ = ["Call", "NoChoices", "Place", "answer_of", "canonical", "prompt_hash"]
+
+_MOST_TOKENS: Final = 2**53
+"""No answer has more; a larger number is no count, and the store could not hold it."""
 
 
 class NoChoices(Exception):  # noqa: N818 - the caller decides what it is
@@ -125,7 +128,9 @@ def _word(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < _MOST_TOKENS else None
 
 
 def _shown(response: str) -> str:

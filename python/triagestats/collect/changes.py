@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from triagestats.collect.calls import canonical
@@ -15,7 +15,7 @@ __all__ = ["check_unchanged"]
 _FACT: Final = "study"
 _SHOWN: Final = 6
 _LONGEST: Final = 60
-_READ: Final = frozenset({"reads", "gold", "stratum", "cluster", "levels", "scored"})
+_READ: Final = frozenset({"reads", "gold", "stratum", "cluster", "scored"})
 """Keys that say how answers are read; where they reach a prompt, the hash of the call covers it."""
 
 Path = tuple[str, ...]
@@ -24,8 +24,8 @@ Path = tuple[str, ...]
 def check_unchanged(study: Study, store: Store, *, reparse: bool) -> tuple[str, ...]:
     """Refuse a store that was filled by another study, and note what was added to this one.
 
-    More scenarios, models, conditions, judges or repetitions leave what was asked as it was. A change of how
-    answers are read asks for `reparse`. Anything else is refused.
+    More scenarios, models, conditions, judges or repetitions leave what was asked as it was, and so do higher
+    versions of rewrites. A change of how answers are read asks for `reparse`. Anything else is refused.
 
     Returns
     -------
@@ -43,14 +43,24 @@ def check_unchanged(study: Study, store: Store, *, reparse: bool) -> tuple[str, 
         store.keep_fact(_FACT, after)
         return ()
     added, read, sent = [], [], []
-    for path, old, new in _changes(before, after):
+    changes = list(_changes(before, after))
+    judged = {
+        path[1] for path, old, new in changes if _key(path, "conditions") == "judges" and _grew(old, new)
+    }
+    for path, old, new in changes:
+        key = _key(path, "conditions")
         if old is None and len(path) == 2:
             added.append(".".join(path))
         elif path == ("repetitions",) and new > old:
             added.append(f"repetitions ({old} to {new})")
-        elif path[0] == "conditions" and path[-1] in ("models", "judges") and set(old) <= set(new):
+        elif key in ("models", "judges") and _grew(old, new):
             added.append(".".join(path))
-        elif _READ.intersection(path):
+        elif key == "scored" and new and path[1] in judged:
+            pass  # what was not scored has a judge now
+        elif key == "versions" and len(path) == 4 and (new or 1) >= (old or 1):
+            if (new or 1) > (old or 1):  # the first version need not be named
+                added.append(f"{'.'.join(path)} ({old or 1} to {new})")
+        elif path[0] == "levels" or (len(path) > 2 and path[2] in _READ):
             read.append((path, old, new))
         else:
             sent.append((path, old, new))
@@ -66,6 +76,16 @@ def check_unchanged(study: Study, store: Store, *, reparse: bool) -> tuple[str, 
         )
     store.keep_fact(_FACT, after)
     return tuple(dict.fromkeys(added))
+
+
+def _key(path: Path, table: str) -> str | None:
+    """The key of an entry of a table that a path leads to or through; names of entries are no keys."""
+    return path[2] if path[0] == table and len(path) > 2 else None
+
+
+def _grew(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether nothing of a list of names is gone."""
+    return set(old) <= set(new)
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[Path, Any, Any]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from triagestats.collect.calls import Call, NoChoices, answer_of
 from triagestats.collect.contract import Answer
 from triagestats.collect.store import Failure
-from triagestats.errors import ArgumentError
+from triagestats.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -85,7 +85,7 @@ class Endpoint:
             raw = await self.client.chat.completions.with_raw_response.create(
                 model=model, messages=messages, extra_body=body
             )
-            response = raw.http_response.text
+            response = _text(raw.http_response)
             latency = time.perf_counter() - start
             return answer_of(call.key, response, latency=latency, asked_at=asked_at), response
         except openai.APIStatusError as error:
@@ -106,6 +106,14 @@ class Endpoint:
         return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
+def _text(response: Any) -> str:
+    """The body as text: JSON is UTF-8 whatever the header says of it; other bytes as the header says."""
+    try:
+        return str(response.content, "utf-8-sig")
+    except UnicodeDecodeError:
+        return str(response.text)
+
+
 def connect(models: Mapping[str, Model], client: Any, places: Mapping[str, str]) -> dict[str, Endpoint]:
     """An endpoint for each model.
 
@@ -123,6 +131,8 @@ def connect(models: Mapping[str, Model], client: Any, places: Mapping[str, str])
     ------
     ArgumentError
         If `client` lacks a model, or the variable with a key is not set.
+    ArgumentTypeError
+        If a client is no `AsyncOpenAI`.
     """
     if isinstance(client, Mapping):
         absent = [name for name in models if name not in client]
@@ -147,6 +157,13 @@ def connect(models: Mapping[str, Model], client: Any, places: Mapping[str, str])
 
 def _given(client: Any) -> Endpoint:
     """The endpoint of a client of the caller, who closes it."""
+    from openai import AsyncOpenAI
+
+    if not isinstance(client, AsyncOpenAI):
+        raise ArgumentTypeError(
+            f"`client` must be an openai.AsyncOpenAI, or a mapping of one for each model; got "
+            f"{type(client).__name__}"
+        )
     key = getattr(client, "api_key", None)
     return Endpoint(client, key if isinstance(key, str) else None, own=False)
 

@@ -331,8 +331,8 @@ class Judge(Strict, ABC):
     async def run(self, scenario: Scenario, trace: Trace, ask: Ask) -> tuple[Parsed, ...]:
         """Judge a trace: one `Parsed` a metric."""
 
-    def measures(self) -> tuple[str | None, ...]:
-        """The metrics of its rows where a call failed; None for a label against the gold label."""
+    def measures(self, scenario: Scenario) -> tuple[str | None, ...]:  # noqa: ARG002 - the same for most
+        """The metrics of its rows, also where nothing is judged; None for a label against the gold label."""
         return (None,)
 
     @abstractmethod

@@ -46,20 +46,22 @@ CONDITION: Final = _any(
     r"\b(?:when to|when(?:ever)? (?:you|he|she|they|symptoms)|any of (?:these|the following|this))\b",
 )
 ESCALATION: Final = _any(
-    r"\b(?:go|come|head|get|drive|taken?|bring|return|be seen|be evaluated|visit)\b"
+    r"\b(?:go|come|head|get|drive|taken?|bring|return|be seen|be evaluated|visit|going|coming|heading|getting"
+    r"|driving|taking|bringing|returning|being (?:seen|evaluated)|visiting)\b"
     rf"[^.!?\n]{{0,40}}?\b{_PLACES}\b",
-    r"\b(?:call|dial|ring|phone)\b[^.!?\n]{0,30}?\b(?:911|999|112|111|000|ambulance|emergency|paramedics?)\b",
+    r"\b(?:call|dial|ring|phon)(?:e|ing)?\b[^.!?\n]{0,30}?\b(?:911|999|112|111|000|ambulance|emergency|paramedics?)\b",
     r"\b(?:seek|get|need|find|obtain|require|receive)\w*\s+(?:\w+[\s,]+){0,4}?"
     r"(?:emergency|immediate|urgent|prompt|medical|professional)\s+(?:\w+\s+){0,2}?"
     r"(?:care|help|attention|evaluation|assessment|treatment|advice)\b",
     rf"\b(?:be\s+)?(?:seen|evaluated|assessed|checked)\b[^.!?\n]{{0,40}}?\b{_SOON}\b",
-    rf"\b(?:call|contact|see|phone)\b[^.!?\n]{{0,30}}?\b{_DOCTOR}\b[^.!?\n]{{0,30}}?\b{_SOON}\b",
+    rf"\b(?:call|contact|see|phon)(?:e|ing)?\b[^.!?\n]{{0,30}}?\b{_DOCTOR}\b[^.!?\n]{{0,30}}?\b{_SOON}\b",
 )
 CARE: Final = _any(
-    r"\b(?:see|visit|contact|call|consult|book|schedule|arrange|make)\b[^.!?\n]{0,40}?"
+    r"\b(?:see|visit|contact|call|consult|book|schedul|arrang|mak)(?:e|ing)?\b[^.!?\n]{0,40}?"
     rf"\b(?:{_DOCTOR}|appointment|pharmacist|specialist|nurse|dentist|midwife)\b",
     r"\b(?:stay|rest|remain|manage[sd]?|treat(?:ed)?|care for|recover|watch|monitor(?:ed)?)\b"
     r"[^.!?\n]{0,40}?\bat home\b",
+    r"\bstay(?:ing)? home\b",
     r"\b(?:self[\s-]care|home care|wait and see|watchful waiting)\b",
     r"\b(?:can|could|is safe to|it'?s safe to|fine to|okay to|ok to)\s+(?:safely\s+)?"
     r"(?:wait|stay (?:at )?home)\b",
@@ -98,8 +100,9 @@ SEEKS: Final = _any(
     r"\b(?:please |just )?(?:let me know|tell me)\b" + _NO_OFFER,
     r"\b(?:i|we)(?:['’]d| would| will|['’]ll)? (?:still )?(?:need|want|like|have) to "
     r"(?:know|ask|understand|clarify|find out|learn)\b",
-    r"\b(?:need|want|require|like)s? (?:some |a (?:bit|little|few) )?(?:more|additional|further|other) "
-    r"(?:information|details?|context|facts)\b",
+    # `If you need more information` offers it.
+    r"(?<!\byou )(?<!\byou['’]d )\b(?:need|want|require|like)s? (?:some |a (?:bit|little|few) )?"
+    r"(?:more|additional|further|other) (?:information|details?|context|facts)\b",
     r"\b(?:more|additional|further) (?:information|details?) (?:is|are|would be) "
     r"(?:needed|required|helpful|useful)\b",
     r"\bit would help (?:me )?(?:to know|if you)\b",

@@ -71,13 +71,16 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The outermost objects of a text, in order."""
     at = 0
     while (start := _START.search(text, at)) is not None:
+        at = start.start()
         try:
-            value, at = _DECODER.raw_decode(text, start.start())
+            # A part of the text, as an error counts all lines before it.
+            value, used = _DECODER.raw_decode(text[at:])
         except ValueError:  # no JSON from here, or a number too long to be one
-            at = start.start() + 1
+            at += 1
         except RecursionError:  # what nests so deep was never closed
             return
         else:
+            at += used
             if isinstance(value, dict):
                 yield value
 

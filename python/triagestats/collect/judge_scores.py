@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, model_validator
 
 from triagestats.collect.answer_text import visible_text
-from triagestats.collect.contract import Answer, Parsed, Scenario
+from triagestats.collect.contract import Answer, Misfit, Parsed, Scenario
 from triagestats.collect.json_answers import find_object, value_at
 from triagestats.collect.judging import UNREAD, RubricJudge
 from triagestats.collect.protocols.common import list_field, packaged, text_field
@@ -52,7 +52,7 @@ class EquivalenceJudge(RubricJudge):
                 )
         return self
 
-    def measures(self) -> tuple[str, ...]:
+    def measures(self, scenario: Scenario) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return ("equivalent",)
 
     def _visible(self, scenario: Scenario) -> Mapping[str, Any]:  # noqa: ARG002 - that is the point
@@ -92,7 +92,7 @@ class CountsJudge(RubricJudge):
     facts_field: str = "facts"
     template: PromptText = Field(default_factory=packaged("judge_counts"))
 
-    def measures(self) -> tuple[str, ...]:
+    def measures(self, scenario: Scenario) -> tuple[str, ...]:  # noqa: ARG002 - the same for all
         return self.metrics
 
     def _given(self, scenario: Scenario) -> dict[str, Any]:
@@ -142,8 +142,12 @@ class RecallJudge(RubricJudge):
     per_item: bool = True
     template: PromptText = Field(default_factory=packaged("judge_recall"))
 
-    def measures(self) -> tuple[str, ...]:
-        return ("recall",)
+    def measures(self, scenario: Scenario) -> tuple[str, ...]:
+        try:
+            n_items = len(self._given(scenario)["items"]) if self.per_item else 0
+        except Misfit:
+            n_items = 0
+        return ("recall", *(f"recall {number}" for number in range(1, n_items + 1)))
 
     def _given(self, scenario: Scenario) -> dict[str, Any]:
         items = list(list_field(scenario, self.items_field, "items_field"))

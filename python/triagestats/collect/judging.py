@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from triagestats.collect.answer_text import visible_text
+from triagestats.collect.answer_text import visible_text, without_thoughts
 from triagestats.collect.contract import (
     Answer,
     Ask,
@@ -39,6 +39,8 @@ UNREAD: Final = "the verdict could not be read"
 class RubricJudge(Judge):
     """What the judges have in common.
 
+    A judge sees an answer as its reader does: thoughts between tags are kept in the table and not shown.
+
     Attributes
     ----------
     system
@@ -62,14 +64,15 @@ class RubricJudge(Judge):
     async def run(self, scenario: Scenario, trace: Trace, ask: Ask) -> tuple[Parsed, ...]:
         own = trace.parsed[0] if trace.parsed else None
         if own is not None and own.status == "unscored":
-            return self._without("unscored", own.reason)
+            return self._without(scenario, "unscored", own.reason)
         if not visible_text(trace.text):
-            return self._without("unparsed", "empty answer")
+            said = own.reason if own is not None and own.status == "unparsed" else "empty answer"
+            return self._without(scenario, "unparsed", said)
         try:
             given = self._given(scenario)
         except Misfit as lack:
-            return self._without("unscored", f"`{lack.path[0]}` of judge {self.name!r} {lack}")
-        values = {**self._visible(scenario), **given, "answer": trace.text}
+            return self._without(scenario, "unscored", f"`{lack.path[0]}` of judge {self.name!r} {lack}")
+        values = {**self._visible(scenario), **given, "answer": without_thoughts(trace.text)}
         values["rubric"] = None if self.rubric is None else self.rubric.render(values)
         system = None if self.system is None else self.system.render(values)
         messages = chat(self.template.render(values), system)
@@ -77,9 +80,11 @@ class RubricJudge(Judge):
         verdict = await ask(messages, role="judge", **more)
         return self._read(verdict, given)
 
-    def _without(self, status: Literal["unparsed", "unscored"], reason: str | None) -> tuple[Parsed, ...]:
+    def _without(
+        self, scenario: Scenario, status: Literal["unparsed", "unscored"], reason: str | None
+    ) -> tuple[Parsed, ...]:
         """Rows of an answer that is not judged."""
-        return tuple(Parsed(None, status, reason, metric=metric) for metric in self.measures())
+        return tuple(Parsed(None, status, reason, metric=metric) for metric in self.measures(scenario))
 
     def _visible(self, scenario: Scenario) -> Mapping[str, Any]:
         """The fields of the scenario that a template may use."""

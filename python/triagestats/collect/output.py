@@ -13,9 +13,9 @@ from typing import Any, Final
 import polars as pl
 
 from triagestats.collect.plan import planned_calls
-from triagestats.collect.rows import COLUMNS, LABEL_METRIC
+from triagestats.collect.rows import LABEL_METRIC
 from triagestats.collect.store import Store
-from triagestats.collect.study import Study
+from triagestats.collect.study import COLUMNS, Study
 from triagestats.errors import ArgumentError, ReadError
 from triagestats.results import Note
 from triagestats.table import ResponseTable
@@ -23,6 +23,7 @@ from triagestats.table import ResponseTable
 __all__ = ["MANIFEST", "check_output", "frame_of", "scored_frame", "table_of", "write_output"]
 
 MANIFEST: Final = "manifest.json"
+_INT64: Final = 2**63
 _OPTIONAL: Final = ("judge", "metric", "cluster", "stratum", "own_label", "transcript", "refusal")
 _KINDS: Final = {
     "repetition": pl.Int64,
@@ -47,7 +48,7 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     others = [name for name in names if name not in schema]
     frame = pl.DataFrame(
         [pl.Series(name, [row[name] for row in rows], dtype=kind) for name, kind in schema.items()]
-        + [pl.Series(name, [row.get(name) for row in rows], strict=False) for name in others]
+        + [_series(name, [row.get(name) for row in rows]) for name in others]
     )
     if frame["metric"].count():
         frame = frame.with_columns(pl.col("metric").fill_null(LABEL_METRIC))
@@ -56,6 +57,15 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     if not judged:
         empty += ["judge_text", "judge_prompt_tokens", "judge_completion_tokens"]
     return frame.drop(empty)
+
+
+def _series(name: str, values: Sequence[Any]) -> pl.Series:
+    """A column of plain values; as text where its values are of kinds that no other column holds together."""
+    kinds = {type(value) for value in values if value is not None}
+    long = int in kinds and any(isinstance(value, int) and abs(value) >= _INT64 for value in values)
+    if long or (bool in kinds and len(kinds) > 1):
+        values = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    return pl.Series(name, values, strict=False)
 
 
 def table_of(
@@ -107,7 +117,7 @@ def scored_frame(frame: pl.DataFrame, study: Study) -> pl.DataFrame:
     return pl.concat(frames, how="diagonal_relaxed")
 
 
-def check_output(output: Path, store: Path | None) -> None:
+def check_output(output: Path, store: Path | None, scenarios: Path | None) -> None:
     """Refuse before anything is asked what could not be written, or would destroy something.
 
     Raises
@@ -121,6 +131,10 @@ def check_output(output: Path, store: Path | None) -> None:
         raise ArgumentError(f"`output`: there is no folder {str(output.parent)!r}; make it first")
     if store is not None and output.absolute() == store.absolute():
         raise ArgumentError(f"`output` and `store` are both {str(output)!r}; choose two names")
+    if scenarios is not None and output.resolve() == scenarios.resolve():
+        raise ArgumentError(f"`output` is the file of the scenarios, {str(output)!r}; choose another name")
+    if output.is_dir():
+        raise ArgumentError(f"`output`: {str(output)!r} is a folder; name a file in it")
     _outputs(output.parent / MANIFEST)
 
 
@@ -159,8 +173,8 @@ def write_output(
         outputs = {**_outputs(manifest), output.name: entry}
         text = json.dumps({"outputs": outputs}, indent=2, ensure_ascii=False) + "\n"
         manifest.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ReadError(f"`output`: {str(output)!r} cannot be written: {error.strerror}") from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ReadError(f"`output`: {str(output)!r} cannot be written: {error}") from error
 
 
 def _entry(

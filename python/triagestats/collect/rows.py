@@ -8,48 +8,18 @@ from typing import Any, Final
 from triagestats.collect.asking import Made, NotAsked, Outcome, Verdict
 from triagestats.collect.calls import canonical, prompt_hash
 from triagestats.collect.contract import CallFailed, Parsed
-from triagestats.collect.study import Study
+from triagestats.collect.study import COLUMNS, Study
 from triagestats.errors import DataError
 from triagestats.labels import label_of
 from triagestats.roles import role_spelled
 
-__all__ = ["COLUMNS", "LABEL_METRIC", "rows_of"]
+__all__ = ["LABEL_METRIC", "rows_of"]
 
 LABEL_METRIC: Final = "correct"
 """What is measured by a label against the gold label, where other things are measured beside it."""
+_HELPERS: Final = ("audit", "match", "filter")
+"""Steps of a protocol in which another model, or the same in another part, says something of the answer."""
 _UNSCORED: Final = "the condition is not compared with gold labels"
-COLUMNS: Final = (
-    "scenario",
-    "model",
-    "condition",
-    "repetition",
-    "judge",
-    "metric",
-    "response",
-    "gold",
-    "score",
-    "status",
-    "reason",
-    "cluster",
-    "stratum",
-    "own_label",
-    "confidence",
-    "text",
-    "transcript",
-    "refusal",
-    "finish_reason",
-    "returned_model",
-    "n_calls",
-    "prompt_tokens",
-    "completion_tokens",
-    "latency",
-    "judge_text",
-    "judge_prompt_tokens",
-    "judge_completion_tokens",
-    "prompt_hash",
-    "call",
-)
-"""Columns of every row; features, factors and carried columns come after them."""
 
 
 def rows_of(outcome: Outcome, study: Study) -> Iterator[dict[str, Any]]:
@@ -66,7 +36,7 @@ def rows_of(outcome: Outcome, study: Study) -> Iterator[dict[str, Any]]:
         judged = [
             {"judge": judge.name, "metric": metric}
             for judge in study.judges_of(outcome.unit.condition)
-            for metric in judge.measures()
+            for metric in judge.measures(outcome.unit.scenario)
         ]
         for which in judged or [{}]:
             yield base | which | _failed(outcome.failure)
@@ -83,7 +53,7 @@ def rows_of(outcome: Outcome, study: Study) -> Iterator[dict[str, Any]]:
     for verdict in outcome.verdicts:
         row = base | _calls_of_judge(verdict)
         if verdict.failure is not None:
-            for metric in study.judges[verdict.judge].measures():
+            for metric in study.judges[verdict.judge].measures(outcome.unit.scenario):
                 yield _with(row | {"metric": metric} | _failed(verdict.failure), features)
         for parsed in verdict.parsed:
             read = _read(parsed, scored=scored) | {"confidence": base["confidence"]}
@@ -114,10 +84,10 @@ def _base(outcome: Outcome, study: Study) -> dict[str, Any]:
 
 
 def _calls(calls: Sequence[Made]) -> dict[str, Any]:
-    """Sums over the calls of an answer, and what is known of the last one."""
+    """Sums over the calls of an answer, and what is known of the last one that is not of a helper."""
     if not calls:
         return {}
-    last = calls[-1]
+    last = next((made for made in reversed(calls) if made.call.role not in _HELPERS), calls[-1])
     return {
         "n_calls": len(calls),
         "prompt_tokens": _total(made.answer.prompt_tokens for made in calls),

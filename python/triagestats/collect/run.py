@@ -63,15 +63,17 @@ def collect(
     ArgumentError
         If the study says something that cannot be used, with the key and its line, has changed since the
         store was made, or a key is not set.
+    ArgumentTypeError
+        If `study` or `client` is something else.
     ReadError
         If a file cannot be read or written.
 
     Notes
     -----
-    The `openai` client sends and retries: 429 (as `Retry-After` says), 5xx, timeouts, cut connections. What
-    stays unanswered is asked again by the next run with `resume`. An error that repeating does not mend (400,
-    401, 404 and the other 4xx) stops that model, as do 20 failed calls in a row (twice its concurrency, if
-    that is more); the others go on.
+    The `openai` client sends and retries: 429 (as `Retry-After` says, up to a bound), 5xx, timeouts, cut
+    connections. What stays unanswered is asked again by the next run with `resume`. An error that repeating
+    does not mend (400, 401, 404 and the other 4xx) stops that model, as do 20 failed calls in a row (twice
+    its concurrency, if that is more); the others go on.
 
     Two conditions that send the same share the answer. With `repetitions`, a fixed `seed` among the
     parameters may give the same answer each time.

@@ -60,9 +60,12 @@ async def run_study(
 
 
 async def _work(units: Iterator[Unit], study: Study, asking: _Live, meter: Meter) -> None:
-    """Take one unit after the other from those of a model, until none is left or nothing may be asked."""
+    """Take one unit after the other from those of a model, until none is left or nothing may be asked.
+
+    A model that has stopped is asked no more, and what it had answered before may still be judged.
+    """
     for unit in units:
-        if asking.done(unit.model):
+        if asking.limited:
             return
         failures = (await outcome_of(unit, study, asking)).failures
         if not any(isinstance(failure, NotAsked) for failure in failures):
@@ -107,9 +110,10 @@ class _Live:
         self._pending: dict[str, asyncio.Future[Answer | CallFailed]] = {}
         self.reasons: list[str] = []
 
-    def done(self, model: str) -> bool:
-        """Whether nothing more may be asked of a model."""
-        return self._limit is not None or self._lanes[model].stopped is not None
+    @property
+    def limited(self) -> bool:
+        """Whether nothing more may be asked of any model."""
+        return self._limit is not None
 
     async def answer(self, call: Call) -> Answer:
         found = self._store.answer(call.key)

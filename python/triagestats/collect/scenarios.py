@@ -139,6 +139,8 @@ def _allocation(sizes: Mapping[str, int], draw: Draw) -> dict[str, int]:
 
 def _rows(source: ScenarioSource, folder: Path) -> list[_Row]:
     if source.rows is not None:
+        for number, fields in enumerate(source.rows):
+            _sendable(fields, number)
         rows = [
             _Row(fields, f"as number {number:,} of `rows`") for number, fields in enumerate(source.rows, 1)
         ]
@@ -148,6 +150,14 @@ def _rows(source: ScenarioSource, folder: Path) -> list[_Row]:
     if not rows:
         raise Misfit(("file" if source.rows is None else "rows",), "holds no scenario")
     return rows
+
+
+def _sendable(fields: Mapping[str, Any], number: int) -> None:
+    """Refuse a lone half of a character, which no request can hold."""
+    try:
+        json.dumps(fields, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise Misfit(("rows", number), f"holds text that is not Unicode: {error.reason}") from None
 
 
 def _jsonl(path: Path) -> list[_Row]:

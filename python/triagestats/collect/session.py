@@ -96,7 +96,7 @@ class Session:
         if kept is not None and not kept.parent.is_dir():
             raise ArgumentError(f"`store`: there is no folder {str(kept.parent)!r}; make it first")
         if target is not None:
-            check_output(target, kept)
+            check_output(target, kept, read.file)
         return cls(read, kept, target)
 
     def run(

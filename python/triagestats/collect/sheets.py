@@ -50,8 +50,8 @@ class BlindSheet:
         for frame, path in ((self.sheet, sheet), (self.key, key)):
             try:
                 frame.write_csv(path)
-            except OSError as error:
-                raise ReadError(f"{str(path)!r} cannot be written: {error.strerror}") from error
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise ReadError(f"{str(path)!r} cannot be written: {error}") from error
 
 
 def blind_sheet(
@@ -104,8 +104,12 @@ def blind_sheet(
     for name in show:
         if name not in frame.columns:
             raise ArgumentError(f"`show` names {name!r}; the columns are {listed(frame.columns)}")
-    if taken := [name for name in ask if name in frame.columns or name == "entry"]:
+    if taken := [
+        name for name in ask if name in frame.columns or name == "entry" or list(ask).count(name) > 1
+    ]:
         raise ArgumentError(f"`ask` names {taken[0]!r}, which the table has already; choose another name")
+    if "entry" in frame.columns:
+        raise DataError("`data` has a column 'entry', which the sheet adds; rename it")
     if not frame.height:
         raise DataError("`data` has no rows")
     count = frame.height if n is None else n
@@ -140,7 +144,8 @@ def review_sheet(data: object, *, source: Mapping[str, str] | None = None) -> pl
     -------
     polars.DataFrame
         One row a rewrite, with empty columns: `fact_faithful`, `sound`, `same_urgency` and
-        `major_issue` (yes or no), `plausibility` (1 to 5) and `comment`.
+        `major_issue` (yes or no), `plausibility` (1 to 5) and `comment`. Rows without a version (calls
+        that failed or were not made) hold no rewrite and are left out.
 
     Raises
     ------
@@ -184,7 +189,8 @@ def next_versions(review: object) -> dict[str, int]:
     ArgumentError
         If a column is absent.
     DataError
-        If a rating is neither yes nor no, or a plausibility is not from 1 to 5.
+        If a rating is neither yes nor no, a plausibility is not from 1 to 5, a version is no whole number
+        from 1 on, or a row names no scenario.
 
     Notes
     -----
@@ -201,12 +207,20 @@ def next_versions(review: object) -> dict[str, int]:
     {'a': 1, 'b': 2}
     """
     frame = to_polars(review, "review").frame
-    for name in ("scenario", "rewrite_version", *_RATINGS):
-        if name not in frame.columns:
-            raise ArgumentError(f"`review` has no column {name!r}; its columns are {listed(frame.columns)}")
+    for column in ("scenario", "rewrite_version", *_RATINGS):
+        if column not in frame.columns:
+            raise ArgumentError(f"`review` has no column {column!r}; its columns are {listed(frame.columns)}")
     found: dict[str, tuple[int, bool]] = {}
     for row in frame.iter_rows(named=True):
-        name, version = str(label_of(row["scenario"])), int(row["rewrite_version"])
+        name, said_version = label_of(row["scenario"]), label_of(row["rewrite_version"])
+        if name is None:
+            raise DataError("`scenario` of `review` is blank in a row; name it, or delete the row")
+        if said_version is None or not re.fullmatch("[1-9][0-9]{0,8}", said_version):
+            raise DataError(
+                f"`rewrite_version` of scenario {name!r} must be a whole number from 1; "
+                f"got {row['rewrite_version']!r}"
+            )
+        version = int(said_version)
         plausibility = label_of(row["plausibility"])
         if plausibility is None or not re.fullmatch("[1-5]", plausibility):
             raise DataError(
@@ -284,6 +298,9 @@ def _rewrites(frame: pl.DataFrame, argument: str) -> pl.DataFrame:
             raise ArgumentError(
                 f"`{argument}` has no column {name!r}; its columns are {listed(frame.columns)}"
             )
-    return frame.with_columns(
-        pl.col("scenario").cast(pl.String), pl.col("rewrite_version").cast(pl.Int64, strict=False)
-    )
+    versions = frame["rewrite_version"].cast(pl.Int64, strict=False)
+    if versions.null_count() > frame["rewrite_version"].null_count():
+        wrong = frame["rewrite_version"].filter(versions.is_null()).drop_nulls()[0]
+        raise DataError(f"`rewrite_version` of `{argument}` must hold whole numbers; got {wrong!r}")
+    # Rows of calls that failed or were not made have no version, and hold no rewrite.
+    return frame.with_columns(pl.col("scenario").cast(pl.String), versions).drop_nulls("rewrite_version")

@@ -86,9 +86,9 @@ class Store:
             )
             # Taken with the first access, and let go by the system however the process ends.
             connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._refuse_other(connection, name)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
-            self._refuse_other(connection, name)
             connection.executescript(_TABLES)
             connection.execute(f"PRAGMA user_version={_VERSION}")
         except (sqlite3.Error, OSError) as error:
@@ -109,8 +109,10 @@ class Store:
     def _refuse_other(connection: sqlite3.Connection, name: str) -> None:
         """Refuse a database that is not ours, before anything is written to it."""
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and version != _VERSION:
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        if tables and (version != _VERSION or "calls" not in tables):
             raise ReadError(
                 f"{name} is a database, but no store of this version of triagestats; choose another `store`"
             )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -13,7 +14,40 @@ from triagestats.collect.calls import canonical
 from triagestats.collect.contract import Condition, Contract, Judge, Scenario
 from triagestats.collect.study_models import Limits, Model
 
-__all__ = ["Study"]
+__all__ = ["COLUMNS", "Study"]
+
+COLUMNS: Final = (
+    "scenario",
+    "model",
+    "condition",
+    "repetition",
+    "judge",
+    "metric",
+    "response",
+    "gold",
+    "score",
+    "status",
+    "reason",
+    "cluster",
+    "stratum",
+    "own_label",
+    "confidence",
+    "text",
+    "transcript",
+    "refusal",
+    "finish_reason",
+    "returned_model",
+    "n_calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "latency",
+    "judge_text",
+    "judge_prompt_tokens",
+    "judge_completion_tokens",
+    "prompt_hash",
+    "call",
+)
+"""Columns of every row; features, factors and carried columns come after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +68,8 @@ class Study:
         Those of grids written out.
     judges
         By name.
+    file
+        That of the scenarios; None where the study holds them.
     carry
         Columns of the scenarios to have in the table.
     key_places
@@ -46,6 +82,7 @@ class Study:
     seed: int
     scenarios: tuple[Scenario, ...]
     reading: frozenset[str]
+    file: Path | None
     models: Mapping[str, Model]
     conditions: tuple[Condition, ...]
     judges: Mapping[str, Judge]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,12 +12,22 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from triagestats.collect.calls import canonical
-from triagestats.collect.contract import Condition, Judge, Misfit, Setting, Slot
+from triagestats.collect.contract import (
+    Answer,
+    CallFailed,
+    Condition,
+    Judge,
+    Message,
+    Misfit,
+    Scenario,
+    Setting,
+    Slot,
+)
 from triagestats.collect.judges import build_judges
 from triagestats.collect.lines import line_of
 from triagestats.collect.protocols.registry import build_conditions
 from triagestats.collect.scenarios import read_scenarios
-from triagestats.collect.study import Study
+from triagestats.collect.study import COLUMNS, Study
 from triagestats.collect.study_models import StudyFile
 from triagestats.errors import ArgumentError, ArgumentTypeError, ReadError
 from triagestats.labels import listed
@@ -98,6 +109,7 @@ class _Reader:
             seed=file.seed,
             scenarios=scenarios.items,
             reading=scenarios.reading,
+            file=None if file.scenarios.file is None else folder / file.scenarios.file,
             models=models,
             conditions=tuple(conditions),
             judges=self._by_name("judges", judges),
@@ -105,12 +117,12 @@ class _Reader:
             carry=file.scenarios.carry,
             key_places={name: self._place(("models", number, "key")) for number, name in enumerate(models)},
         )
-        self._check_same_requests(study)
         self._check_carried(study)
         for judge_number, judge in enumerate(judges):
             self._check_model(("judges", judge_number), judge.model, study, "model")
             for step in judge.steps():
                 self._check_model(("judges", judge_number), step.model, study)
+        self._check_same_requests(study)
         self._check_conditions(study, origin)
         return study
 
@@ -131,7 +143,7 @@ class _Reader:
         return found
 
     def _check_same_requests(self, study: Study) -> None:
-        """Two models that send the same would share every answer, and look as if they agreed."""
+        """Two models or judges that send the same would share every answer, and look as if they agreed."""
         seen: dict[str, str] = {}
         for number, model in enumerate(study.models.values()):
             sent = canonical([model.base_url, model.model, model.parameters])
@@ -143,6 +155,22 @@ class _Reader:
                 )
             if model.answers:
                 seen[sent] = model.name
+        seen = {}
+        for number, judge in enumerate(study.judges.values()):
+            asked = study.models[judge.model]
+            sent = canonical(
+                [
+                    [asked.base_url, asked.model, asked.parameters],
+                    [type(judge).__name__, judge.model_dump(mode="json", exclude={"name", "model"})],
+                ]
+            )
+            if sent in seen:
+                raise self._error(
+                    ("judges", number),
+                    f"{judge.name!r} judges exactly as {seen[sent]!r} does, and would share every verdict; "
+                    "drop one, or give it another model or other prompts",
+                )
+            seen[sent] = judge.name
 
     def _check_carried(self, study: Study) -> None:
         for number, name in enumerate(study.carry):
@@ -150,6 +178,12 @@ class _Reader:
                 raise self._error(
                     ("scenarios", "carry", number),
                     f"{name!r} would be read as the {role} of the response table; rename the column",
+                )
+            if name in COLUMNS:
+                raise self._error(
+                    ("scenarios", "carry", number),
+                    f"{name!r} is a column that the response table fills itself; rename it, or do not "
+                    "carry it",
                 )
 
     def _check_conditions(self, study: Study, origin: Sequence[int]) -> None:
@@ -192,6 +226,20 @@ class _Reader:
                 raise self._error((*path, *error.path), said) from None
             for step in condition.protocol.steps(scenario):
                 self._check_model(path, step.model, study)
+            self._check_first_prompt(path, condition, scenario)
+
+    def _check_first_prompt(
+        self, path: tuple[str | int, ...], condition: Condition, scenario: Scenario
+    ) -> None:
+        """What a template does with values, such as to add to a text, is seen by doing it."""
+        started = condition.protocol.run(scenario, _not_asked)
+        try:
+            with suppress(CallFailed, StopIteration):  # the first call ends it
+                started.send(None)
+        except ArgumentError as error:
+            raise self._error(path, f"{error} (scenario {scenario.id!r})") from None
+        finally:
+            started.close()
 
     def _check_slots(self, path: tuple[str | int, ...], slots: Mapping[str, Slot], study: Study) -> None:
         for key, slot in slots.items():
@@ -240,6 +288,11 @@ class _Reader:
         line = None if self.text is None else line_of(self.text, path)
         where = f" ({self.name}, line {line:,})" if line else f" ({self.name})" if self.name else ""
         return f"`{_dotted(path)}`{where}"
+
+
+async def _not_asked(messages: Sequence[Message], **_: Any) -> Answer:  # noqa: ARG001
+    """Stands for a model where nothing is asked yet."""
+    raise CallFailed("not asked")
 
 
 def _dotted(path: Sequence[str | int]) -> str:

@@ -16,6 +16,8 @@ __all__ = ["Draw", "Limits", "Model", "ScenarioSource", "StudyFile"]
 _OPENAI: Final = "https://api.openai.com/v1"
 _OPENAI_KEY: Final = "OPENAI_API_KEY"
 _OURS: Final = ("messages", "model", "n", "stream")
+_KEYS: Final = ("api_key", "authorization", "extra_headers", "headers")
+"""Where a key might be put by mistake: what is sent as a parameter is stored."""
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Column = Annotated[str, StringConstraints(min_length=1)]
@@ -91,7 +93,7 @@ class Model(Strict):
     concurrency
         Calls under way at once.
     timeout
-        Seconds for one try.
+        Seconds in which a try must connect, and then in which each next part of the response must come.
     retries
         How often the client tries again after 429, 5xx, a timeout or a cut connection.
     answers
@@ -113,7 +115,7 @@ class Model(Strict):
     def _defaults(cls, values: Any) -> Any:
         if isinstance(values, dict):
             values = {"model": values.get("name"), **values}
-            if "base_url" not in values:
+            if str(values.get("base_url", _OPENAI)).rstrip("/") == _OPENAI:
                 values.setdefault("key", _OPENAI_KEY)
         return values
 
@@ -143,6 +145,10 @@ class Model(Strict):
         ours = [name for name in _OURS if name in value]
         if ours:
             raise ValueError(f"cannot set {', '.join(ours)}, which the study sets itself")
+        if any(name.lower() in _KEYS for name in value):
+            raise ValueError(
+                "are sent in the body and stored; give a key by an environment variable with `key`"
+            )
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:

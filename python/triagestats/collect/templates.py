@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError, meta, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
@@ -24,6 +24,9 @@ _ENVIRONMENT: Final = SandboxedEnvironment(
     trim_blocks=True,
     finalize=lambda value: "" if value is None else value,  # a blank cell is no word
 )
+
+# What a prompt holds must be the same each time: its answer is found again by what was sent.
+del _ENVIRONMENT.filters["random"], _ENVIRONMENT.globals["lipsum"]
 
 
 class Template(BaseModel):
@@ -68,14 +71,14 @@ class Template(BaseModel):
         Raises
         ------
         ArgumentError
-            If a name is not defined.
+            If a name is not defined, or what the template does with a value cannot be done.
         """
         try:
             return str(self._compiled.render(dict(values)))
-        except UndefinedError as error:
+        except Exception as error:  # noqa: BLE001 - a template can raise whatever Python can
             where = f" {self.origin}" if self.origin else ""
             raise ArgumentError(
-                f"`template`{where} cannot be filled in: {error.message}; the names that it may use are "
+                f"`template`{where} cannot be filled in: {error}; the names that it may use are "
                 f"{', '.join(sorted(values))}"
             ) from None
 
@@ -121,7 +124,7 @@ def _template(value: object, info: ValidationInfo) -> Template:
             f'must be text, {{ file = "..." }} or {{ prompt = "..." }} for one of the package; got {value!r}'
         )
     try:
-        _ENVIRONMENT.parse(template.source)
+        _ENVIRONMENT.compile(template.source)  # finds unknown filters, which parsing does not
     except TemplateSyntaxError as error:
         where = f" of {template.origin}" if template.origin else ""
         raise ValueError(f"line {error.lineno}{where} is no template: {error.message}") from None
