@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 
 use _native::bootstrap::Totals;
 use _native::collapsed::Classes;
+use _native::cpu::Cpu;
 use _native::crossed::Pairs;
 use _native::flips::Flips;
 use _native::integers::IntTotals;
+use _native::models::laplace::{self, Data, Part, Response};
 use _native::nested::Cells;
 use _native::parallel::Run;
 use _native::permutation::{Blocks, Permutations};
@@ -220,4 +222,41 @@ fn quantile_pairs(bencher: Bencher, (n_resamples, n_columns): (usize, usize)) {
     let run = one_thread();
     let mut out = vec![0.0; 2 * n_columns];
     bencher.bench_local(|| quantile::pairs(&ends, 0, run, black_box(&mut out)));
+}
+
+/// Scenarios crossed with models, three rows of one trial each.
+#[divan::bench(args = [(60, 6), (1_000, 12)], sample_count = 10)]
+fn laplace(bencher: Bencher, (n_scenarios, n_models): (u32, u32)) {
+    let rows = || {
+        (0..n_scenarios * n_models * 3)
+            .map(move |row| (row / 3 / n_models, row / 3 % n_models, row % 3))
+    };
+    let part = |codes: Vec<u32>, n_levels: u32| Part {
+        codes,
+        z: Vec::new(),
+        width: 1,
+        n_levels: n_levels as usize,
+    };
+    let size = rows().count();
+    let answers = numbers(size).zip(rows());
+    let data = Data {
+        response: Response::Binomial {
+            successes: answers
+                .map(|(number, (s, m, _))| {
+                    f64::from(u8::from(number + 60 * (s % 7) + 40 * (m % 5) > 700))
+                })
+                .collect(),
+            trials: vec![1.0; size],
+        },
+        x: rows()
+            .flat_map(|(.., v)| [1.0, f64::from(u8::from(v == 1)), f64::from(u8::from(v == 2))])
+            .collect(),
+        n_coefficients: 3,
+        parts: vec![
+            part(rows().map(|(s, ..)| s).collect(), n_scenarios),
+            part(rows().map(|(_, m, _)| m).collect(), n_models),
+        ],
+        rule: None,
+    };
+    bencher.bench_local(|| laplace::fit(black_box(data.clone()), Cpu::detect(), &mut || Ok(())));
 }

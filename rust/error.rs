@@ -83,6 +83,32 @@ pub enum Error {
         /// Largest number.
         limit: u16,
     },
+    /// A code that names no entry of its table.
+    #[error("`codes` must be below {size}, the number of entries of their table, got {code}")]
+    CodeTooLarge {
+        /// The code.
+        code: u32,
+        /// Entries of the table.
+        size: usize,
+    },
+    /// A size that another argument bounds.
+    #[error("{what} must be below {limit}, got {actual}")]
+    OutOfRange {
+        /// What is too large.
+        what: &'static str,
+        /// The smallest number that is too large.
+        limit: usize,
+        /// What came.
+        actual: usize,
+    },
+    /// A sampler that could not start, or not go on.
+    #[error("chain {chain} of the sampler stopped: {reason}")]
+    Sampler {
+        /// Number of the chain.
+        chain: usize,
+        /// What the sampler says.
+        reason: String,
+    },
     /// Integers whose sum might not fit.
     #[error(
         "`totals` times the number of clusters must fit in 64 bits, got {value} x {n_clusters}; \
@@ -145,6 +171,58 @@ pub enum Error {
         /// Values in one replicate.
         row_len: usize,
     },
+    /// A value out of its range.
+    #[error("`{name}` must be {expected}, got {value} at {at}")]
+    Range {
+        /// The argument.
+        name: &'static str,
+        /// What it must be.
+        expected: String,
+        /// The value, as text, so that errors can be compared.
+        value: String,
+        /// Its index.
+        at: usize,
+    },
+    /// Levels of an ordered outcome that no cell has, or too few.
+    #[error(
+        "`y` must have 2 levels or more, each of some cell, got {n_levels}; leave out levels that never occur"
+    )]
+    Levels {
+        /// Levels.
+        n_levels: usize,
+    },
+    /// A column that depends on those before it.
+    #[error("column {column} is 0 or depends on the columns before it; leave it out")]
+    Dependent {
+        /// Its number.
+        column: usize,
+    },
+    /// A quadrature over more than one effect.
+    #[error(
+        "quadrature takes one grouping with one effect of a level, and a binomial or ordinal outcome; use 1 node"
+    )]
+    Quadrature,
+    /// No more rows than coefficients.
+    #[error(
+        "there must be more rows than coefficients, got {n_rows} rows and {n_coefficients} coefficients"
+    )]
+    TooFewRows {
+        /// Rows.
+        n_rows: usize,
+        /// Coefficients.
+        n_coefficients: usize,
+    },
+    /// An outcome that the regressors fit exactly.
+    #[error("the regressors fit `y` exactly, which leaves no variance to divide")]
+    NoResidual,
+    /// A likelihood without a value at the start.
+    #[error(
+        "the likelihood has no finite value at the start; look for extreme values in `x` or `z`"
+    )]
+    NoLikelihood,
+    /// A caller that wants no more.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// Checks that a matrix with the given axes has cells, and that `values` fills it with finite

@@ -26,7 +26,9 @@ use crate::stream::check_range;
 
 mod bootstrap;
 mod flips;
+mod laplace;
 mod levels;
+mod nuts;
 mod permutation;
 mod quantile;
 mod subset;
@@ -167,6 +169,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bootstrap::bootstrap_counts, module)?)?;
     module.add_function(wrap_pyfunction!(bootstrap::bootstrap_collapsed, module)?)?;
     module.add_function(wrap_pyfunction!(bootstrap::collapsed_counts, module)?)?;
+    module.add_function(wrap_pyfunction!(laplace::fit_laplace, module)?)?;
     module.add_function(wrap_pyfunction!(levels::nested_totals, module)?)?;
     module.add_function(wrap_pyfunction!(levels::crossed_totals, module)?)?;
     module.add_function(wrap_pyfunction!(levels::crossed_counts, module)?)?;
@@ -181,6 +184,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(permutation::permute_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(permutation::permutation_codes, module)?)?;
     module.add_function(wrap_pyfunction!(permutation::enumerate_blocks, module)?)?;
+    module.add_class::<nuts::MixedPosterior>()?;
     module.add_function(wrap_pyfunction!(quantile::quantile_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(subset::subset_totals, module)?)?;
     module.add_function(wrap_pyfunction!(subset::subset_masks, module)?)?;

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from triagestats.models.logit import logit
     from triagestats.models.logit_model import LogitModel
     from triagestats.models.mediation import mediation
+    from triagestats.models.mixed.bayes_result import BayesianMixedModel
+    from triagestats.models.mixed.fit import mixed
+    from triagestats.models.mixed.priors import Priors
+    from triagestats.models.mixed.result import MixedModel
     from triagestats.models.sandwich import SmallSample
     from triagestats.models.scenario_level import scenario_regression
     from triagestats.models.scenario_result import ScenarioRegression
@@ -104,6 +108,7 @@ __all__ = [
     "Analysis",
     "AnchoringGap",
     "AnchoringNull",
+    "BayesianMixedModel",
     "Board",
     "Concentration",
     "Criterion",
@@ -122,8 +127,10 @@ __all__ = [
     "LogitModel",
     "MaskingSlope",
     "Mean",
+    "MixedModel",
     "Note",
     "PermutationTests",
+    "Priors",
     "RateComparison",
     "Replication",
     "RerunComparison",
@@ -179,6 +186,7 @@ __all__ = [
     "masking_slope",
     "mcnemar",
     "mediation",
+    "mixed",
     "model_correlation",
     "noninferiority",
     "pabak",
@@ -225,6 +233,7 @@ _HOMES = {
     "Analysis": "analysis",
     "AnchoringGap": "estimands",
     "AnchoringNull": "triage.anchoring",
+    "BayesianMixedModel": "models.mixed.bayes_result",
     "Board": "triage.board",
     "Concentration": "triage.concentration",
     "Criterion": "triage.rule_report",
@@ -243,8 +252,10 @@ _HOMES = {
     "LogitModel": "models.logit_model",
     "MaskingSlope": "triage.masking",
     "Mean": "estimands",
+    "MixedModel": "models.mixed.result",
     "Note": "results",
     "PermutationTests": "permute_table",
+    "Priors": "models.mixed.priors",
     "RateComparison": "triage.comparators",
     "Replication": "replicate.run",
     "RerunComparison": "triage.rerun_result",
@@ -298,6 +309,7 @@ _HOMES = {
     "masking_slope": "triage.masking",
     "mcnemar": "mcnemar_tests",
     "mediation": "models.mediation",
+    "mixed": "models.mixed.fit",
     "model_correlation": "models.correlation",
     "noninferiority": "equivalence",
     "pabak": "agreement.percent",

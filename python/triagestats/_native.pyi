@@ -6,12 +6,14 @@ and `first + r` alone, and sums run over the clusters in ascending order, so a r
 for any number of threads, in one call or in several, on every processor.
 """
 
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "MixedPosterior",
     "__version__",
     "bayesian_totals",
     "bayesian_weights",
@@ -24,6 +26,7 @@ __all__ = [
     "crossed_totals",
     "enumerate_blocks",
     "enumerate_wild_regression",
+    "fit_laplace",
     "nested_totals",
     "permutation_codes",
     "permute_blocks",
@@ -352,3 +355,93 @@ def quantile_pairs(
     interpolated. Returns (2, E); NaN for both where either probability is not finite, or no value
     is.
     """
+
+def fit_laplace(
+    family: str,
+    y: NDArray[np.float64] | NDArray[np.uint32],
+    counts: NDArray[np.float64],
+    x: NDArray[np.float64],
+    parts: Sequence[tuple[NDArray[np.uint32], NDArray[np.float64] | None, int]],
+    *,
+    n_levels: int,
+    nodes: NDArray[np.float64] | None,
+    log_weights: NDArray[np.float64] | None,
+    reml: bool,
+) -> dict[str, Any]:
+    """A mixed model by the Laplace approximation, or by adaptive quadrature.
+
+    `family` is `binomial`, `ordinal` or `gaussian`. Of n cells, `y` is (n,), the successes or the
+    outcomes, of `ordinal` the levels from 0 as uint32; `counts` is (n,), trials or rows; `x` is
+    (n, p), of full column rank. Each of `parts` has the level of each cell, (n,), what multiplies
+    its effects, (n, q) or None for an intercept alone, and the number of levels. `n_levels` is that
+    of an ordinal outcome. `nodes` and `log_weights` are a quadrature for a standard normal variable,
+    None for the Laplace approximation. `reml` is read for `gaussian`.
+
+    Returns `thresholds`, `coefficients`, `factors` (q, q) of each part, `sigma`, `modes` (levels, q)
+    and `mode_variances` (levels, q, q) of each part, `vcov` of all parameters, `loglik`, `ending`
+    (`converged`, `stuck`, `tired`, `flat` or `separated`), `gradient`, `singular` and `evaluations`.
+    """
+
+@final
+class MixedPosterior:
+    """The posterior of a logistic mixed model with random intercepts.
+
+    `rows` (K, p) are the distinct rows of fixed columns; their coefficients are `centre` (p,)
+    `+ basis` (p, p) `@ z`, with prior `variances` (p,) that those of mean effects are added to.
+    `parts` are objects with the attributes `n_levels`, `free`, `bounds`, `at`, `normals`,
+    `information`, `pull`, `shares` and `directions`; `scales` (T,) those of the half-normal priors
+    of the standard deviations. `y` and `counts` (n,) are successes and trials, `codes`
+    (1 + parts, n) the row of fixed columns and the level of each part.
+
+    With `crossed`, the number of a table of `codes` with I entries, `y` and `counts` are (I, C) and
+    `codes` (1 + parts, C). With `groups` (n,), below `n_groups`, one more part is integrated out by
+    a quadrature.
+    """
+
+    def __new__(
+        cls,
+        rows: NDArray[np.float64],
+        centre: NDArray[np.float64],
+        basis: NDArray[np.float64],
+        variances: NDArray[np.float64],
+        parts: Sequence[object],
+        scales: NDArray[np.float64],
+        y: NDArray[np.float64],
+        counts: NDArray[np.float64],
+        codes: NDArray[np.uint32],
+        *,
+        crossed: int | None = None,
+        groups: NDArray[np.uint32] | None = None,
+        n_groups: int = 0,
+        nodes: NDArray[np.float64] | None = None,
+        log_weights: NDArray[np.float64] | None = None,
+    ) -> MixedPosterior: ...
+    @property
+    def n_coordinates(self) -> int:
+        """Coordinates of a position."""
+
+    def log_density(self, position: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """The log-density at a position, up to a constant, and its gradient."""
+
+    def sample(
+        self,
+        starts: NDArray[np.float64],
+        *,
+        n_tune: int,
+        n_draws: int,
+        seed: int,
+        target_accept: float,
+        max_depth: int,
+        every: int = 1,
+        every_integrated: int = 1,
+        n_threads: int = 1,
+        watch: Callable[[int], object] | None = None,
+        keep: bool = False,
+    ) -> dict[str, NDArray[Any]]:
+        """Draws from the posterior, a chain from each row of `starts`.
+
+        `watch` is called with the number of steps done; an exception of it, or Ctrl-C, stops the
+        chains. With `keep`, what they have drawn until a KeyboardInterrupt is returned, as many
+        draws of each; otherwise the exception is raised. Chain c draws from streams that depend on
+        `seed` and c alone, so the draws are the same for any number of threads.
+        """

@@ -14,6 +14,7 @@ from triagestats.contrast_rows import FAMILIES, quantities_of, rows_of, with_adj
 from triagestats.contrast_tests import ContrastTests
 from triagestats.inference import Family
 from triagestats.models.contrast_regression import ContrastRegressions
+from triagestats.models.mixed.bayes_result import BayesianMixedModel
 from triagestats.readings import Comparison, Reading
 from triagestats.results import Note, notes_as_json, plain, tidy_frame
 from triagestats.schema import SCHEMA_VERSION, Interval, Match, Weights
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "Parts", "Settings", "assemble"]
 
-_LATER: Final = ("mixed", "variance")
+_LATER: Final = ("variance",)
 _ESTIMATES: Final = (
     "rates", "contrasts", "errors", "agreement", "regression", "mixed", "variance", "ranking", "missing",
 )  # fmt: skip
-_ELSEWHERE: Final = {"variance": "variance (see ts.variance_components)"}
+_ELSEWHERE: Final = {
+    "mixed": "mixed (bayes=True, or ts.mixed)",
+    "variance": "variance (see ts.variance_components)",
+}
 _FRAMES: Final = ("design", *_ESTIMATES, "sensitivity", "tests")
 _SIZES: Final = ("rows", "responses", "scored", "cells", "scenarios")
 
@@ -74,6 +78,8 @@ class Parts:
         The direction of error; None without an ordered scale and gold.
     ranking
         The leaderboard of the models; None where there is nothing to rank.
+    mixed
+        The Bayesian mixed model; None unless it was asked for.
     notes
         Notes that do not depend on the level.
     """
@@ -88,6 +94,7 @@ class Parts:
     regression: ContrastRegressions | None
     errors: Errors | None
     ranking: Leaderboard | None
+    mixed: BayesianMixedModel | None
     notes: tuple[Note, ...]
 
 
@@ -130,7 +137,10 @@ class Analysis:
     ranking
         Models by their mean over conditions, on the scenarios that all share: rank with the set of ranks that
         no pair rules out, P(best), and all pairwise differences by max-T.
-    mixed, variance
+    mixed
+        With `bayes=True` the Bayesian mixed model that the design asks for: probabilities and differences
+        averaged over new scenarios, log odds, standard deviations. `mixed_model` is the model itself.
+    variance
         None, with a note.
     details
         Quantities of single methods, long: `quantity` and `value`; with other columns.
@@ -171,7 +181,7 @@ class Analysis:
     def tidy(self) -> pl.DataFrame:
         """All estimates in one frame, one row each.
 
-        That is `rates`, `contrasts`, `errors`, `agreement`, `regression`, `ranking` and `missing`;
+        That is `rates`, `contrasts`, `errors`, `agreement`, `regression`, `mixed`, `ranking` and `missing`;
         `sensitivity` and `tests` hold other readings of the same estimates, and `design` holds counts.
         """
         frames: list[pl.DataFrame | None] = [getattr(self, name) for name in _ESTIMATES]
@@ -208,6 +218,12 @@ class Analysis:
         """
         return assemble(self._parts, valid_level(conf_level))
 
+    @property
+    def mixed_model(self) -> BayesianMixedModel | None:
+        """The model behind `mixed`, with its draws, at the level of this analysis."""
+        model = self._parts.mixed
+        return None if model is None else model.with_level(self.settings.conf_level)
+
     def to_pandas(self) -> pd.DataFrame:
         """`tidy()` as a pandas frame; needs pandas and pyarrow."""
         frame: pd.DataFrame = self.tidy().to_pandas()
@@ -242,7 +258,9 @@ class Analysis:
 def assemble(parts: Parts, conf_level: float) -> Analysis:
     """An analysis read at a level, from replicates that are there already."""
     reading = None if parts.comparison is None else Reading.at(parts.comparison, conf_level)
-    computed = {name: getattr(parts, name) for name in ("errors", "agreement", "regression", "ranking")}
+    computed = {
+        name: getattr(parts, name) for name in ("errors", "agreement", "regression", "mixed", "ranking")
+    }
     later = [*_LATER, *(name for name, part in computed.items() if part is None)]
     return Analysis(
         design=parts.design,
@@ -253,6 +271,7 @@ def assemble(parts: Parts, conf_level: float) -> Analysis:
         agreement=None if parts.agreement is None else parts.agreement.read(conf_level),
         regression=None if parts.regression is None else parts.regression.read(conf_level),
         ranking=None if parts.ranking is None else parts.ranking.with_level(conf_level).tidy(),
+        mixed=None if parts.mixed is None else parts.mixed.with_level(conf_level).tidy(),
         missing=parts.missing,
         sensitivity=reading.sensitivity() if reading else None,
         tests=_tests(reading, parts, conf_level) if reading else None,

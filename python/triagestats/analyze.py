@@ -8,13 +8,14 @@ from typing import Any
 from triagestats import contrast_tests, defaults, describe, missingness, plan, rate_effects, readings
 from triagestats.agreement.of_table import agreement_of
 from triagestats.analysis import Analysis, Parts, Settings, assemble
-from triagestats.arguments import valid_choice, valid_level, valid_margin
+from triagestats.arguments import valid_choice, valid_flag, valid_level, valid_margin
 from triagestats.design import Design, Reference, design_of
 from triagestats.errors import ArgumentError
 from triagestats.estimands import Estimand
 from triagestats.independent import read_independent
 from triagestats.inference import Options, infer
 from triagestats.models.contrast_regression import contrast_regressions
+from triagestats.models.mixed.of_table import bayes_of_table
 from triagestats.ranked_design import ranking_or_note
 from triagestats.readers.read import are_paths, read_paths
 from triagestats.resample import thread_count, valid_resamples, valid_seed
@@ -59,6 +60,7 @@ def analyze(
     n_resamples: int = defaults.N_RESAMPLES,
     seed: int = defaults.SEED,
     n_threads: int | None = None,
+    bayes: bool = False,
 ) -> Analysis:
     """Rates by model and condition, and contrasts of the conditions, with uncertainty by cluster.
 
@@ -106,6 +108,10 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         A whole number; the same call gives the same answer.
     n_threads
         Threads; changes no result. Default: TRIAGESTATS_NUM_THREADS, else all cores.
+    bayes
+        Whether to add a Bayesian mixed model of 0/1 scores (`mixed`), which takes seconds to minutes.
+        Conditions are fixed; scenarios, the effect of a condition in each, and five models or more are
+        random.
 
     Returns
     -------
@@ -189,6 +195,18 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         design, higher_is_better=table.higher_is_better, conf_level=level, **drawn
     )
     agreement, agreement_notes = agreement_of(table, design, **drawn)
+    mixed_model, mixed_notes = (
+        bayes_of_table(
+            table,
+            design,
+            margin=options.margin,
+            conf_level=level,
+            seed=asked["seed"],
+            n_threads=asked["n_threads"],
+        )
+        if valid_flag("bayes", bayes)
+        else (None, ())
+    )
     parts = Parts(
         settings=Settings(
             cluster=design.cluster_name,
@@ -210,6 +228,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         agreement=agreement,
         errors=errors,
         ranking=ranking,
+        mixed=mixed_model,
         regression=contrast_regressions(design, metric=name),
         notes=(
             *table.notes,
@@ -222,6 +241,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             *test_notes,
             *agreement_notes,
             *ranking_notes,
+            *mixed_notes,
             *(errors.notes if errors else ()),
         ),
     )

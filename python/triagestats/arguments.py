@@ -8,7 +8,7 @@ from typing import Any
 
 from triagestats.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["chosen_method", "valid_choice", "valid_level", "valid_margin"]
+__all__ = ["chosen_method", "valid_choice", "valid_flag", "valid_level", "valid_margin"]
 
 
 def valid_choice(argument: str, value: object, options: Any) -> None:
@@ -36,6 +36,19 @@ def chosen_method(method: Any, options: Any) -> Any:
         return None
     valid_choice("method", method, options)
     return None if method == "auto" else method
+
+
+def valid_flag(argument: str, value: object) -> bool:
+    """True or False, and nothing that merely counts as one.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is neither.
+    """
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(f"`{argument}` must be True or False; got {value!r}")
+    return value
 
 
 def valid_level(conf_level: object) -> float:

@@ -140,6 +140,7 @@ def analyze(
         int, typer.Option(help="Bootstrap and permutation replicates.")
     ] = defaults.N_RESAMPLES,
     seed: Annotated[int, typer.Option(help="Seed of the replicates.")] = defaults.SEED,
+    bayes: Annotated[bool, typer.Option("--bayes", help="Add a Bayesian mixed model of 0/1 scores.")] = False,
     output_format: Annotated[
         Format, typer.Option("--format", help="csv is the tidy table of estimates.")
     ] = "text",
@@ -161,6 +162,7 @@ def analyze(
         "conf_level": conf_level,
         "n_resamples": n_resamples,
         "seed": seed,
+        "bayes": bayes,
     }
 
     def run() -> Analysis:

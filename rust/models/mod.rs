@@ -1,3 +1,5 @@
 //! Kernels of models.
 
+pub mod laplace;
+pub mod nuts;
 pub mod wild;

@@ -50,6 +50,11 @@ class Columns:
     _frame: Any
     _spec: Any
 
+    @property
+    def names_read(self) -> tuple[str, ...]:
+        """The columns of the table that the regressors are made of."""
+        return self._formula.regressors
+
     def with_column(self, name: str, values: object) -> Array:
         """The same regressors, shape (n, k), if a column of the table held other values.
 

@@ -17,6 +17,7 @@ __all__ = [
     "Formula",
     "RandomTerm",
     "need_extra",
+    "nested_groups",
     "parse_formula",
     "refuse_random",
     "unknown_names",
@@ -159,6 +160,35 @@ def with_regressors(formula: Formula, added: Iterable[str]) -> Formula:
     fixed = " + ".join([formula.fixed, *map(_quoted, added)])
     effects = " + ".join("^".join(map(_quoted, parts)) for parts in formula.absorbed)
     return parse_formula(f"{_quoted(formula.outcome)} ~ {fixed}" + (f" | {effects}" if effects else ""))
+
+
+def nested_groups(term: RandomTerm) -> tuple[tuple[str, ...], ...]:
+    """The groupings of a random term, each as the columns whose combinations are its levels.
+
+    `pair/scenario` is `pair` and, within it, `pair:scenario`.
+
+    Raises
+    ------
+    ArgumentError
+        If the text behind | is no names with : or / between them.
+
+    Examples
+    --------
+    >>> from triagestats.models.formula import RandomTerm, nested_groups
+    >>> nested_groups(RandomTerm("1", "pair/scenario:model", True))
+    (('pair',), ('pair', 'scenario', 'model'))
+    """
+    groups: list[tuple[str, ...]] = []
+    for level in _split(term.group, "/"):
+        names = [part.strip("`") for part in _split(level, ":")]
+        if not all(names) or any(sign in level for sign in "()+*^"):
+            raise ArgumentError(
+                f"`formula` must have columns behind | in a random term, with : between those of one "
+                f"grouping and / for nested ones, such as (1 | pair/scenario); got {term.group!r}"
+            )
+        within = groups[-1] if groups else ()
+        groups.append(tuple(dict.fromkeys([*within, *names])))
+    return tuple(groups)
 
 
 def refuse_random(formula: Formula, model: str, instead: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -75,6 +75,8 @@ def read_model_data(
     clustered: bool = True,
     weights: str | None = None,
     singletons: Singletons = "drop",
+    as_numbers: Callable[[pl.Series], pl.Series] | None = None,
+    also: Sequence[str] = (),
 ) -> ModelData:
     """The rows of a table or a ResponseTable that a formula can use.
 
@@ -98,6 +100,10 @@ def read_model_data(
         A column of positive numbers.
     singletons
         Whether rows that are alone in a fixed effect are dropped, again and again until none is left.
+    as_numbers
+        Makes numbers of the outcome, where it may hold something else.
+    also
+        Columns that the frame is to have besides, where rows may lack a value.
 
     Raises
     ------
@@ -120,6 +126,8 @@ def read_model_data(
         "weights": _columns([weights] if weights is not None else [], source, table, "weights"),
     }
     frame = pl.DataFrame(list(found["formula"].values()))
+    if as_numbers is not None:
+        frame = frame.with_columns(as_numbers(frame[formula.outcome]))
     if not frame.height:
         raise DataError("`data` has no rows, and a model needs some")
     for name in frame.columns:
@@ -141,7 +149,7 @@ def read_model_data(
         cluster_names, of_clusters = (), {}
     clusters = tuple(_cluster_codes(column, name) for name, column in of_clusters.items())
     of_rows = None if weights is None else _weights(found["weights"][weights], weights)[complete]
-    frame = frame.filter(pl.Series(complete))
+    frame = frame.with_columns(_columns(also, source, table, "also").values()).filter(pl.Series(complete))
     made = ModelData(
         frame=frame,
         y=frame[formula.outcome].cast(pl.Float64).to_numpy(),

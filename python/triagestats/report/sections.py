@@ -14,6 +14,7 @@ from triagestats.report.agreement import agreement_grid
 from triagestats.report.errors import errors_grid
 from triagestats.report.grid import Grid
 from triagestats.report.labels import Decimals, Row, count, level_text, name, p_text, percent, place, quantity
+from triagestats.report.mixed import mixed_grid
 
 __all__ = ["VERDICT_STYLES", "WIDTH", "Line", "sections"]
 
@@ -72,6 +73,7 @@ class _Summary:
         yield self.rates_by_stratum(rates)
         yield self.errors()
         yield self.agreement()
+        yield self.mixed()
         yield self.design()
         yield self.missing()
         yield self.doubts()
@@ -245,6 +247,15 @@ class _Summary:
             return []
         grid = agreement_grid(self.fit.agreement, self.level)
         return [] if grid is None else [grid.without_constants()]
+
+    def mixed(self) -> Section:
+        """The mixed model where one was fitted; that its draws cannot be trusted comes first."""
+        if self.fit.mixed is None:
+            return []
+        grid = mixed_grid(self.fit.mixed, self.fit.contrasts, self.level)
+        failed = self.fit.mixed.filter(pl.col("status") == "warning")["reason"].drop_nulls()
+        lines = [Line(f": {failed[0]}", "The mixed model is not reliable")] if len(failed) else []
+        return [*lines, *([] if grid is None else [grid])]
 
     def design(self) -> Section:
         sizes = self.sizes

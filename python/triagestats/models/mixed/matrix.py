@@ -56,7 +56,7 @@ scenario`.
     @property
     def width(self) -> int:
         """Number of effects of a level, q."""
-        return self.z.shape[1]
+        return int(self.z.shape[1])
 
     @property
     def intercept_only(self) -> bool:
