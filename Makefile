@@ -4,9 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 TEST_VENV := .venv-test
 CONSTRAINTS_VENV := .venv-constraints
+DISTRIBUTED_VENV := .venv-distributed
 WHEELS := target/test-wheel
 
 BIN := $(TEST_VENV)/bin
+DISTRIBUTED := pyspark "dask[dataframe,distributed]"
+DISTRIBUTED_PINS := --constraint constraints.txt --constraint constraints-distributed.txt
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input
 MATURIN_BUILD := maturin build --quiet --release --locked --out $(WHEELS)
 RUST_NEEDED := $(or $(shell sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' Cargo.toml),1.85)
@@ -18,10 +21,10 @@ PACKAGE_FILES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE-MIT LICE
 unexport PYTHONPATH PYTHONHOME
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test calibration bench format constraints clean toolchain installed-wheel
+.PHONY: help demo test test-distributed calibration bench format constraints clean toolchain installed-wheel java
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## install the package into .venv, at need, and run its demonstration
 	@$(VENV)/bin/triagestats demo
@@ -35,6 +38,10 @@ test: installed-wheel $(TEST_VENV)/.stub-agrees ## check the code, then test the
 	cargo test --quiet --locked
 	$(BIN)/python -P -m pytest --doctest-modules --pyargs tests/ triagestats
 
+test-distributed: installed-wheel $(DISTRIBUTED_VENV)/.python-$(PYTHON_FOUND) java ## the same numbers from a local Spark session and Dask cluster, minutes long
+	$(DISTRIBUTED_VENV)/bin/python $(PIP_INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
+	$(DISTRIBUTED_VENV)/bin/python -P -m pytest tests/test_engine.py -m distributed
+
 calibration: installed-wheel ## coverage and size studies, minutes long
 	$(BIN)/python -P -m pytest tests/ -m slow
 
@@ -47,7 +54,7 @@ format: $(TEST_VENV)/.python-$(PYTHON_FOUND) ## format the code and apply the sa
 	$(BIN)/ruff format .
 	cargo fmt
 
-constraints: toolchain ## pin anew, in constraints.txt, what `make test` installs
+constraints: toolchain ## pin anew, in constraints.txt, what the tests install
 	@test "$(PYTHON_FOUND)" = 3.11 || { \
 		echo "constraints.txt is made with Python 3.11, the oldest supported: make constraints PYTHON=python3.11" >&2; exit 1; }
 	rm -rf $(CONSTRAINTS_VENV) $(WHEELS)
@@ -58,10 +65,14 @@ constraints: toolchain ## pin anew, in constraints.txt, what `make test` install
 	echo '# What `make test` installs, exactly; `make constraints` remakes this file.' > $(CONSTRAINTS_VENV)/pins
 	$(CONSTRAINTS_VENV)/bin/python -m pip freeze --exclude triagestats | LC_ALL=C sort -f >> $(CONSTRAINTS_VENV)/pins
 	mv $(CONSTRAINTS_VENV)/pins constraints.txt
+	$(CONSTRAINTS_VENV)/bin/python $(PIP_INSTALL) --constraint constraints.txt $(DISTRIBUTED)
+	echo '# What `make test-distributed` installs beside constraints.txt; `make constraints` remakes this file.' > $(CONSTRAINTS_VENV)/pins
+	$(CONSTRAINTS_VENV)/bin/python -m pip freeze --exclude triagestats | grep -vxF -f constraints.txt | LC_ALL=C sort -f >> $(CONSTRAINTS_VENV)/pins
+	mv $(CONSTRAINTS_VENV)/pins constraints-distributed.txt
 	rm -rf $(CONSTRAINTS_VENV)
 
 clean: ## remove what was built, the environments and the caches
-	rm -rf target dist $(VENV) $(TEST_VENV) $(CONSTRAINTS_VENV)
+	rm -rf target dist $(VENV) $(TEST_VENV) $(CONSTRAINTS_VENV) $(DISTRIBUTED_VENV)
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find python tests benches -name __pycache__ -prune -exec rm -rf {} +
 
@@ -109,6 +120,24 @@ installed-wheel: toolchain $(TEST_VENV)/.python-$(PYTHON_FOUND)
 	@$(BIN)/python $(PIP_INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
 	@if $(BIN)/python -m pip freeze --exclude triagestats | grep -vxF -f constraints.txt; then \
 		echo "not pinned in constraints.txt (above): run make constraints" >&2; exit 1; fi
+
+$(DISTRIBUTED_VENV)/.python-$(PYTHON_FOUND): constraints.txt constraints-distributed.txt | installed-wheel
+	@echo "Making $(DISTRIBUTED_VENV), with Spark and Dask; this takes some minutes."
+	@$(PYTHON) -m venv --clear $(DISTRIBUTED_VENV)
+	@$(DISTRIBUTED_VENV)/bin/python $(PIP_INSTALL) $(DISTRIBUTED_PINS) "$$(echo $(WHEELS)/*.whl)[dev]" $(DISTRIBUTED)
+	@touch $@
+
+# Spark runs on Java 17 or newer; where there is none it comes from the packages of the system.
+define HAVE_JAVA
+java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | awk '$$1 >= 17 { found = 1 } END { exit !found }'
+endef
+java:
+	@$(HAVE_JAVA) || { \
+		echo "Spark needs Java 17 or newer: installing default-jre-headless with apt-get."; \
+		as_root=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+		$$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends default-jre-headless; }
+	@$(HAVE_JAVA) || { \
+		echo "make test-distributed needs a Java runtime, 17 or newer, on PATH, and could not install one; install it (on Debian and Ubuntu, the package default-jre-headless)" >&2; exit 1; }
 
 # Takes a while, so it runs only where one of the two sides may have changed; in a folder of its own, since it would
 # spoil the cache of mypy.

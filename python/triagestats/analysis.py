@@ -261,7 +261,8 @@ def assemble(parts: Parts, conf_level: float) -> Analysis:
     computed = {
         name: getattr(parts, name) for name in ("errors", "agreement", "regression", "mixed", "ranking")
     }
-    later = [*_LATER, *(name for name, part in computed.items() if part is None)]
+    absent = {*_LATER, *(name for name, part in computed.items() if part is None)}
+    later = [name for name in _ESTIMATES if name in absent]
     return Analysis(
         design=parts.design,
         rates=parts.rates.read(conf_level),

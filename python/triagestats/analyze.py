@@ -10,10 +10,13 @@ from triagestats.agreement.of_table import agreement_of
 from triagestats.analysis import Analysis, Parts, Settings, assemble
 from triagestats.arguments import valid_choice, valid_flag, valid_level, valid_margin
 from triagestats.design import Design, Reference, design_of
+from triagestats.engine.analysis import Asked, analyze_held
+from triagestats.engine.held import held_by_engine
 from triagestats.errors import ArgumentError
 from triagestats.estimands import Estimand
 from triagestats.independent import read_independent
 from triagestats.inference import Options, infer
+from triagestats.key_sums import DesignSums
 from triagestats.models.contrast_regression import contrast_regressions
 from triagestats.models.mixed.of_table import bayes_of_table
 from triagestats.ranked_design import ranking_or_note
@@ -23,6 +26,7 @@ from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS, RoleArgument
 from triagestats.schema import Interval, Match, Unparsed, Weights
 from triagestats.table import ResponseTable
+from triagestats.tallies import tally_of
 from triagestats.triage.direction import errors_of_table
 
 __all__ = ["analyze"]
@@ -76,7 +80,9 @@ def analyze(
     data
         A dataframe of any make (polars, pandas, pyarrow, duckdb, ...), a mapping of columns, a
         `ResponseTable`, or a path that `ts.read` takes: a csv, parquet or jsonl file, result files of a
-        harness, a folder of them, or a list. It is never changed.
+        harness, a folder of them, or a list. It is never changed. A lazy table (polars, duckdb, dask,
+        pyspark) is grouped and summed by the engine that holds it, and only sums by cluster arrive: what
+        needs rows is None, with a note; collect the table first for these.
     scenario, model, condition, variant, repetition, judge, metric, response, gold, score, status, \
 reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         As in `ResponseTable`, and for files of a harness as in `ts.read`; where `data` is a
@@ -134,8 +140,8 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     -----
     Scenarios are the sample: the intervals speak of new scenarios for these models. The p-value
     permutes condition labels within clusters, one relabelling a cluster for all of its rows; with two
-    crossed cluster columns it is that of the t test. `p_adjusted` is Holm's within a family that the
-    notes state; verdicts do not use it.
+    crossed cluster columns, and with more than 100,000 clusters, it is that of the t test. `p_adjusted` is
+    Holm's within a family that the notes state; verdicts do not use it.
 
     With fewer than 5 clusters intervals are withheld unless `interval` asks for one by name (3 are needed);
     with fewer than 12 they carry a warning. Null and
@@ -169,6 +175,26 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         "n_threads": thread_count(n_threads),
         "margin": valid_margin(margin),
     }
+    with_model = valid_flag("bayes", bayes)
+    held = None if isinstance(data, ResponseTable) else held_by_engine(data)
+    if held is not None:
+        if with_model:
+            raise ArgumentError("`bayes` needs rows, and `data` is lazy: collect it first")
+        return analyze_held(
+            held,
+            roles,
+            levels=levels,
+            higher_is_better=higher_is_better,
+            unparsed=unparsed,
+            asked=Asked(
+                reference=reference,
+                estimands=estimands,
+                match=match,
+                weights=weights,
+                conf_level=level,
+                **asked,
+            ),
+        )
     table = _table(
         data,
         roles,
@@ -183,8 +209,11 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
     planned = [*rate_plan.rows, *(contrast_plan.rows if contrast_plan else ())]
     valid_resamples(options.n_resamples, len(planned))
     rates, rate_notes = infer(rate_plan, kind="mean", options=options)
+    tally = tally_of(
+        design, table.frame.height, len(table.judges) if "judge" in table.frame.columns else None
+    )
     comparison, contrast_notes = _compare(design, contrast_plan, options)
-    effects = rate_effects.rate_effects(design, rates) if comparison is None else ()
+    effects = rate_effects.rate_effects(design, tally, rates) if comparison is None else ()
     drawn = {name: asked[name] for name in ("n_resamples", "seed", "n_threads")}
     readers, test_notes = contrast_tests.readers_of(table, design, reference)
     tests = contrast_tests.contrast_tests(readers, weights=weights, match=match, metric=name, **drawn)
@@ -204,7 +233,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             seed=asked["seed"],
             n_threads=asked["n_threads"],
         )
-        if valid_flag("bayes", bayes)
+        if with_model
         else (None, ())
     )
     parts = Parts(
@@ -220,8 +249,10 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
             seed=options.seed,
             higher_is_better=table.higher_is_better,
         ),
-        design=describe.design_frame(table, design, targets, match, comparison, effects),
-        missing=missingness.missing_frame(design, name),
+        design=describe.design_frame(
+            design, tally, DesignSums(design, match, weights), targets, match, comparison, effects
+        ),
+        missing=missingness.missing_frame(design, tally, name),
         rates=rates,
         comparison=comparison,
         contrast_tests=tests,
@@ -233,7 +264,7 @@ reason, task, source, cluster, stratum, levels, higher_is_better, unparsed
         notes=(
             *table.notes,
             *design.notes,
-            *missingness.unparsed_notes(design),
+            *missingness.unparsed_notes(design, tally),
             *describe.plan_notes(design, targets, match=match, weights=weights, interval=interval),
             *rate_notes,
             *rate_effects.rows_note(design, effects),

@@ -11,14 +11,23 @@ import numpy as np
 from triagestats.design import Design
 from triagestats.errors import ArgumentError
 from triagestats.estimands import Difference, Estimand, Mean
+from triagestats.layout import Layout
 from triagestats.matching import Keys
 from triagestats.schema import Weights
-from triagestats.totals import Sums, TotalsBuilder, sums_by_cluster
+from triagestats.totals import Matched, Sums, TotalsBuilder, matched_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Block", "Target", "contrast_block", "contrast_targets", "custom_target", "rate_block"]
+__all__ = [
+    "Block",
+    "Target",
+    "block_of",
+    "contrast_block",
+    "contrast_targets",
+    "custom_target",
+    "rate_block",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +179,7 @@ class Block:
         )
 
 
-def contrast_targets(design: Design) -> tuple[Target, ...]:
+def contrast_targets(design: Layout) -> tuple[Target, ...]:
     """Every level against the reference of its factor, averaged over the other factors."""
     targets = []
     for position, (factor, reference) in enumerate(zip(design.factors, design.references, strict=True)):
@@ -180,7 +189,7 @@ def contrast_targets(design: Design) -> tuple[Target, ...]:
     return tuple(target for target in targets if target.columns)
 
 
-def custom_target(design: Design, estimand: Estimand) -> Target | None:
+def custom_target(design: Layout, estimand: Estimand) -> Target | None:
     """The target of an estimand on joint levels or on the levels of one factor; None for other levels.
 
     Raises
@@ -206,7 +215,7 @@ def custom_target(design: Design, estimand: Estimand) -> Target | None:
     return _target(design, estimand, fitting[0]) if fitting else None
 
 
-def _target(design: Design, estimand: Estimand, position: int) -> Target:
+def _target(design: Layout, estimand: Estimand, position: int) -> Target:
     """Columns of an estimand on one factor, for each combination of the others that has all its levels."""
     code = {level.parts: index for index, level in enumerate(design.levels)}
     others = dict.fromkeys((*level.parts[:position], *level.parts[position + 1 :]) for level in design.levels)
@@ -220,16 +229,16 @@ def _target(design: Design, estimand: Estimand, position: int) -> Target:
 
 def rate_block(
     builder: TotalsBuilder,
-    design: Design,
-    keys: Keys,
+    layout: Layout,
+    matched: Matched,
     level: int,
     *,
     weights: Weights,
     stratum: str | None,
 ) -> Block | None:
     """Mean scores at one joint level, pooled and by model; None where nothing is scored."""
-    target = Target(Mean(design.levels[level].label), None, ((level,),))
-    return _block(builder, design, target, (keys.matched([level]),), weights, stratum, by_count=True)
+    target = Target(Mean(layout.levels[level].label), None, ((level,),))
+    return block_of(builder, layout, target, (matched,), weights=weights, stratum=stratum)
 
 
 def contrast_block(
@@ -242,24 +251,25 @@ def contrast_block(
     stratum: str | None,
 ) -> Block | None:
     """An estimand over the keys matched for it, pooled and by model; None where no key is matched."""
-    matched = tuple(keys.matched(list(columns)) for columns in target.columns)
-    return _block(builder, design, target, matched, weights, stratum, by_count=False)
+    matched = [
+        matched_sums(keys.matched(list(columns)), design.axes, len(design.models), weights=weights)
+        for columns in target.columns
+    ]
+    return block_of(builder, design, target, matched, weights=weights, stratum=stratum)
 
 
-def _block(
+def block_of(
     builder: TotalsBuilder,
-    design: Design,
+    layout: Layout,
     target: Target,
-    matched: Sequence[Keys],
+    matched: Sequence[Matched],
+    *,
     weights: Weights,
     stratum: str | None,
-    *,
-    by_count: bool,
 ) -> Block | None:
-    n_models = len(design.models)
-    sums = [
-        sums_by_cluster(keys, design.axes, n_models, weights=weights, by_count=by_count) for keys in matched
-    ]
+    """An estimand on the sums of the keys matched for each of its combinations; None where there are none."""
+    n_models = len(layout.models)
+    sums = [part.sums for part in matched]
     pooled_by_sum = weights == "row"
     if pooled_by_sum and sums:
         sums = [Sums(np.sum([s.scores for s in sums], axis=0), np.sum([s.weights for s in sums], axis=0))]
@@ -285,7 +295,7 @@ def _block(
         everywhere, share = [add(sums[0].scores.sum(axis=1), sums[0].weights.sum(axis=1))], [1.0]
     models: list[int | None] = [None]
     groups, shares = [np.array(everywhere)], [np.array(share)]
-    if design.has_models:
+    if layout.has_models:
         models += present
         groups += [np.array(of_model[model]) for model in present]
         shares += [np.full(len(of_model[model]), 1 / len(of_model[model])) for model in present]
@@ -297,15 +307,13 @@ def _block(
         denominators=np.array(denominators),
         groups=tuple(groups),
         shares=tuple(shares),
-        n_rows=tuple(_n_rows(matched, model) for model in models),
-        n_keys=tuple(sum(int(_of(keys, model).sum()) for keys in matched) for model in models),
-        is_rate=design.is_rate and len(target.estimand.levels) == 1,
+        n_rows=tuple(sum(int(_of(part.n_rows, model).min()) for part in matched) for model in models),
+        n_keys=tuple(sum(int(_of(part.n_keys, model)) for part in matched) for model in models),
+        is_rate=layout.is_rate and len(target.estimand.levels) == 1,
     )
 
 
-def _of(keys: Keys, model: int | None) -> NDArray[np.bool_]:
-    return np.ones(len(keys.model), dtype=bool) if model is None else keys.model == model
-
-
-def _n_rows(matched: Sequence[Keys], model: int | None) -> int:
-    return sum(int(keys.counts[_of(keys, model)].sum(axis=0).min()) for keys in matched)
+def _of(counts: NDArray[np.int64], model: int | None) -> NDArray[np.int64]:
+    """Counts of shape (M, ...) of one model, or of all together."""
+    chosen: NDArray[np.int64] = counts.sum(axis=0) if model is None else counts[model]
+    return chosen

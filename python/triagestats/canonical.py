@@ -15,7 +15,16 @@ from triagestats.labels import as_text, n_rows
 from triagestats.roles import Assignment, RoleArgument, assign_roles, column_names, role_spelled
 from triagestats.schema import IDENTIFIER_ROLES, KEY_ROLES, ROLES
 
-__all__ = ["Factor", "canonical_frame", "check_key", "joint_condition", "ordered_levels", "recluster"]
+__all__ = [
+    "Factor",
+    "blank_identifier",
+    "canonical_frame",
+    "check_key",
+    "joined_conditions",
+    "joint_condition",
+    "ordered_levels",
+    "recluster",
+]
 
 _NUMBER: Final = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 _RESERVED: Final = (
@@ -171,10 +180,7 @@ def joint_condition(factors: Sequence[Factor], parts: Sequence[pl.Series]) -> pl
     frame = pl.DataFrame(parts)
     joint = frame.select(label.alias("condition")).to_series()
     if joint.n_unique() < frame.n_unique():
-        raise DataError(
-            "`condition` has levels that are one when joined, as 'a, b' with 'c' and 'a' with 'b, c' would "
-            "be; rename the levels that hold a comma"
-        )
+        raise joined_conditions()
     return joint
 
 
@@ -186,10 +192,23 @@ def _no_blanks(frame: pl.DataFrame, roles: Assignment) -> None:
             continue
         role = column.split("_")[0]
         name = roles.columns["cluster"][int(column[-1]) - 1] if role == "cluster" else roles.one(role)
-        raise DataError(
-            f"`{role}` is column {name!r}, which is blank in {blank:,} of {n_rows(frame.height)}; "
-            "fill it in, or drop these rows"
-        )
+        raise blank_identifier(role, name, blank, frame.height)
+
+
+def blank_identifier(role: str, name: str | None, blank: int, height: int) -> DataError:
+    """The refusal of an identifier that some rows do not have."""
+    return DataError(
+        f"`{role}` is column {name!r}, which is blank in {blank:,} of {n_rows(height)}; "
+        "fill it in, or drop these rows"
+    )
+
+
+def joined_conditions() -> DataError:
+    """The refusal of conditions whose joint labels are one."""
+    return DataError(
+        "`condition` has levels that are one when joined, as 'a, b' with 'c' and 'a' with 'b, c' would "
+        "be; rename the levels that hold a comma"
+    )
 
 
 def check_key(frame: pl.DataFrame, roles: Assignment, carried: Sequence[str]) -> None:

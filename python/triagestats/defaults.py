@@ -20,6 +20,7 @@ __all__ = [
     "CONF_LEVEL",
     "FEWEST_CLUSTERS",
     "FEW_CLUSTERS",
+    "MANY_CLUSTERS",
     "N_RESAMPLES",
     "SEED",
     "Choice",
@@ -38,6 +39,10 @@ _FEWEST_ASKED: Final = 3
 """Below this also an interval that is asked for: two values say little of their spread."""
 FEW_CLUSTERS: Final = 12
 """Below this an interval carries a warning."""
+MANY_CLUSTERS: Final = 100_000
+"""Above this the p-value of a contrast is that of the cluster jackknife t test, and replicates are made only
+where an interval that was asked for ends at their quantiles: 9,999 relabellings of a million clusters take
+minutes, and with so many the two tests say the same."""
 
 Method = Literal["kg2", "jackknife-t", "percentile", "basic", "normal", "bca", "bootstrap-t", "max-t", "none"]
 

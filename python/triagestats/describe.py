@@ -8,20 +8,21 @@ from typing import Any
 import polars as pl
 
 from triagestats.blocks import Target
-from triagestats.design import Design
-from triagestats.matching import keys_of
+from triagestats.key_sums import KeySums
+from triagestats.layout import Layout
 from triagestats.rate_effects import RateEffect
 from triagestats.readings import Comparison
 from triagestats.results import Note, tidy_frame
 from triagestats.schema import Interval, Match, Weights
-from triagestats.table import ResponseTable
+from triagestats.tallies import Tally
 
 __all__ = ["design_frame", "plan_notes"]
 
 
 def design_frame(
-    table: ResponseTable,
-    design: Design,
+    design: Layout,
+    tally: Tally,
+    sums: KeySums,
     targets: Sequence[Target],
     match: Match,
     comparison: Comparison | None,
@@ -34,21 +35,20 @@ def design_frame(
     over that of independent rows, of the contrasts, or of the rates where there are none.
     """
     rows = [
-        *_sizes(table, design),
-        *_by_level(design),
-        *(row for target in targets for row in _matching(design, target, match)),
+        *_sizes(design, tally),
+        *_by_level(design, tally),
+        *(row for target in targets for row in _matching(sums, target, match)),
         *(_design_effects(comparison) if comparison is not None else ()),
         *(_of_rate(effect) for effect in effects),
     ]
     return tidy_frame(rows)
 
 
-def _sizes(table: ResponseTable, design: Design) -> Iterator[dict[str, Any]]:
-    responses = design.responses
-    yield {"estimand": "rows", "estimate": float(table.frame.height)}
-    yield {"estimand": "responses", "estimate": float(responses.height)}
-    yield {"estimand": "scored", "estimate": float(responses["score"].count())}
-    yield {"estimand": "cells", "estimate": float(_cells(responses))}
+def _sizes(design: Layout, tally: Tally) -> Iterator[dict[str, Any]]:
+    yield {"estimand": "rows", "estimate": float(tally.n_rows)}
+    yield {"estimand": "responses", "estimate": float(tally.responses["responses"].sum())}
+    yield {"estimand": "scored", "estimate": float(tally.responses["scored"].sum())}
+    yield {"estimand": "cells", "estimate": float(tally.n_cells)}
     yield {"estimand": "scenarios", "estimate": float(design.n_scenarios)}
     for axis in design.axes:
         yield {"estimand": "clusters", "term": axis.name, "estimate": float(len(axis.labels))}
@@ -56,19 +56,14 @@ def _sizes(table: ResponseTable, design: Design) -> Iterator[dict[str, Any]]:
         yield {"estimand": "models", "estimate": float(len(design.models))}
     for factor in design.factors:
         yield {"estimand": "conditions", "term": factor.name, "estimate": float(len(factor.levels))}
-    if "judge" in table.frame.columns:
-        judges = table.frame["judge"].drop_nulls().n_unique()
-        yield {"estimand": "judges", "estimate": float(judges)}
+    if tally.n_judges is not None:
+        yield {"estimand": "judges", "estimate": float(tally.n_judges)}
 
 
-def _cells(responses: pl.DataFrame) -> int:
-    cell = [name for name in ("unit", "model", "variant", "level") if name in responses.columns]
-    return responses.filter(pl.col("score").is_not_null()).select(cell).n_unique()
-
-
-def _by_level(design: Design) -> Iterator[dict[str, Any]]:
-    statuses = design.responses.group_by("level", "status").len().sort("level", "status")
-    scored = dict(design.responses.group_by("level").agg(pl.col("score").count()).iter_rows())
+def _by_level(design: Layout, tally: Tally) -> Iterator[dict[str, Any]]:
+    by_status = tally.responses.group_by("level", "status").agg(pl.col("responses").sum())
+    statuses = by_status.sort("level", "status")
+    scored = dict(tally.responses.group_by("level").agg(pl.col("scored").sum()).iter_rows())
     for code, level in enumerate(design.levels):
         condition = {"condition": level.label if design.factors else None}
         planned = design.planned([code], "row") * len(design.models)
@@ -86,16 +81,15 @@ def _by_level(design: Design) -> Iterator[dict[str, Any]]:
             yield condition | {"estimand": "responses", "status": status, "estimate": float(count)}
 
 
-def _matching(design: Design, target: Target, match: Match) -> Iterator[dict[str, Any]]:
-    keys = keys_of(design, match)
+def _matching(sums: KeySums, target: Target, match: Match) -> Iterator[dict[str, Any]]:
+    scored = sums.n_scored()
     matched = 0
     lost = dict.fromkeys(target.estimand.levels, 0)
     for columns in target.columns:
-        scored = keys.counts[:, list(columns)] > 0
-        complete = scored.all(axis=1)
-        matched += int(complete.sum())
-        for position, level in enumerate(target.estimand.levels):
-            lost[level] += int((scored[:, position] & ~complete).sum())
+        complete = sums.n_matched(columns)
+        matched += complete
+        for level, code in zip(target.estimand.levels, columns, strict=True):
+            lost[level] += int(scored[code]) - complete
     contrast = {"contrast": target.estimand.label, "term": target.term, "method": f"match={match}"}
     yield contrast | {"estimand": "keys_matched", "estimate": float(matched)}
     for level, count in lost.items():
@@ -121,7 +115,7 @@ def _of_rate(effect: RateEffect) -> dict[str, Any]:
 
 
 def plan_notes(
-    design: Design, targets: Sequence[Target], *, match: Match, weights: Weights, interval: Interval
+    design: Layout, targets: Sequence[Target], *, match: Match, weights: Weights, interval: Interval
 ) -> tuple[Note, ...]:
     """How cells were weighted and matched, and how intervals are made, where there was a choice."""
     notes: list[Note] = []
@@ -156,7 +150,7 @@ def plan_notes(
     return tuple(notes)
 
 
-def _intervals(design: Design, *, compared: bool) -> str:
+def _intervals(design: Layout, *, compared: bool) -> str:
     jackknife = "cluster jackknife with t(G - 1)"
     if not design.is_rate:
         return jackknife

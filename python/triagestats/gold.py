@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 import polars as pl
 
@@ -12,7 +12,7 @@ from triagestats.errors import DataError
 from triagestats.labels import listed, n_rows
 from triagestats.results import Note
 
-__all__ = ["Gold", "read_gold", "refuse_outside"]
+__all__ = ["Gold", "order_notes", "read_gold", "refuse_labels", "refuse_outside"]
 
 _SHOWN: Final = 5
 
@@ -76,28 +76,8 @@ def _ordered(low: pl.Series, high: pl.Series, levels: Sequence[str]) -> Gold:
         end.replace_strict(rank, return_dtype=pl.Int32, default=None) for end in (low, high)
     )
     swapped = (low_rank > high_rank).fill_null(value=False)
-    notes = []
-    if swapped.any():
-        count = int(swapped.sum())
-        notes.append(
-            Note(
-                "gold_reversed",
-                f"{n_rows(count)} {'names' if count == 1 else 'name'} the more urgent end of the gold range "
-                "first; ranges are read by the order of `levels`, either way round.",
-            )
-        )
     whole = ((low_rank - high_rank).abs() == len(levels) - 1).fill_null(value=False)
-    if whole.any():
-        count = int(whole.sum())
-        notes.append(
-            Note(
-                "gold_spans_scale",
-                f"{n_rows(count)} {'has' if count == 1 else 'have'} a gold range that spans the whole scale "
-                f"({levels[0]} to {levels[-1]}): every label is right there. If that was a disagreement "
-                "of judges and no range, correct the gold.",
-                "caution",
-            )
-        )
+    notes = order_notes(int(swapped.sum()), int(whole.sum()), levels)
     none = pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(low))
     return Gold(low.zip_with(~swapped, high), high.zip_with(~swapped, low), none, tuple(notes))
 
@@ -117,11 +97,45 @@ def refuse_outside(outside: pl.Series, levels: Sequence[str], role: str, fix: st
     DataError
         If there are any.
     """
-    if outside.is_empty():
-        return
-    counts = outside.value_counts().sort(pl.col("count"), outside.name, descending=[True, False]).head(_SHOWN)
+    if not outside.is_empty():
+        refuse_labels(dict(outside.value_counts().iter_rows()), levels, role, fix)
+
+
+def refuse_labels(counts: Mapping[str | None, int], levels: Sequence[str], role: str, fix: str) -> NoReturn:
+    """Refuse labels by the number of their rows, the most frequent as examples.
+
+    Raises
+    ------
+    DataError
+        Always.
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0] is not None, item[0] or ""))
     raise DataError(
         f"`{role}` has labels outside `levels`, {listed(levels)}: "
-        + ", ".join(f"{label!r} ({n_rows(count)})" for label, count in counts.rows())
+        + ", ".join(f"{label!r} ({n_rows(count)})" for label, count in ordered[:_SHOWN])
         + f"; add them to `levels`, {fix}"
     )
+
+
+def order_notes(n_reversed: int, n_whole: int, levels: Sequence[str]) -> list[Note]:
+    """Notes on rows whose gold range is written the other way round, or spans the whole scale."""
+    notes = []
+    if n_reversed:
+        notes.append(
+            Note(
+                "gold_reversed",
+                f"{n_rows(n_reversed)} {'names' if n_reversed == 1 else 'name'} the more urgent end of the "
+                "gold range first; ranges are read by the order of `levels`, either way round.",
+            )
+        )
+    if n_whole:
+        notes.append(
+            Note(
+                "gold_spans_scale",
+                f"{n_rows(n_whole)} {'has' if n_whole == 1 else 'have'} a gold range that spans the whole "
+                f"scale ({levels[0]} to {levels[-1]}): every label is right there. If that was a "
+                "disagreement of judges and no range, correct the gold.",
+                "caution",
+            )
+        )
+    return notes

@@ -10,7 +10,15 @@ import numpy as np
 import polars as pl
 
 from triagestats import intervals
-from triagestats.defaults import BY_QUANTILES, FOR_SMOOTH, Choice, Method, choose_interval, too_few
+from triagestats.defaults import (
+    BY_QUANTILES,
+    FOR_SMOOTH,
+    MANY_CLUSTERS,
+    Choice,
+    Method,
+    choose_interval,
+    too_few,
+)
 from triagestats.evidence import Evidence, gather_evidence
 from triagestats.permutation import Permuted, block_tests
 from triagestats.plan import Plan, Row
@@ -68,6 +76,8 @@ class Family:
         Responses behind each estimate.
     tests
         The permutation test of each estimate, None where there is none.
+    many
+        Whether there are too many clusters to permute.
     """
 
     rows: tuple[Row, ...]
@@ -80,6 +90,12 @@ class Family:
     tests: tuple[Permuted | None, ...]
     options: Options
     n_axes: int
+    many: bool = False
+
+    @property
+    def by_t(self) -> bool:
+        """Whether p-values are those of the t test: two axes, or too many clusters to permute."""
+        return self.n_axes > 1 or self.many
 
     def choices(self) -> tuple[Choice, ...]:
         """The interval that each estimate gets."""
@@ -154,7 +170,7 @@ class Family:
                 test = self.tests[e]
                 if test is not None:
                     row |= {"p_value": test.p_value}
-                elif self.n_axes > 1 and not held:
+                elif self.by_t and not held:
                     row |= {"p_value": float(t_values[e])}
                 row |= {"verdict": self._verdict(low, high, inner, e)}
             rows.append(row)
@@ -230,7 +246,7 @@ class Family:
         test = self.tests[e]
         if test is not None:
             method += f"; permutation by cluster, {test.how}"
-        elif self.kind == "contrast" and self.n_axes > 1:
+        elif self.kind == "contrast" and self.by_t:
             method += "; t test"
         return status, reason, method
 
@@ -246,13 +262,14 @@ def infer(
     """Evidence and tests of the blocks of a plan.
 
     Unless contrasts are `compared` under several intervals, replicates are made only where the interval
-    that is shown ends at their quantiles.
+    that is shown ends at their quantiles; with more than `MANY_CLUSTERS` they are not compared, nor permuted.
     """
     blocks, totals = plan.blocks, plan.totals
     one_axis = len(totals.axes) == 1
     drawn = options.interval not in ("auto", "jackknife-t")
     rough = any(not block.target.estimand.smooth for block in blocks)
-    read = drawn or (kind == "contrast" and one_axis and (compared or rough))
+    many = one_axis and len(totals.values) > MANY_CLUSTERS
+    read = drawn or (kind == "contrast" and one_axis and ((compared and not many) or rough))
     evidence = gather_evidence(
         blocks,
         totals,
@@ -263,7 +280,7 @@ def infer(
     )
     tests: list[Permuted | None] = []
     for block in blocks:
-        if kind == "contrast" and one_axis:
+        if kind == "contrast" and one_axis and not many:
             tests += block_tests(
                 block,
                 totals.values,
@@ -284,16 +301,28 @@ def infer(
         tests=tuple(tests),
         options=options,
         n_axes=len(totals.axes),
+        many=many,
     )
+    notes = (_by_t_note(len(totals.values)),) if many and kind == "contrast" else ()
     lost = ~np.isfinite(evidence.replicates)
     if not lost.any():
-        return family, ()
+        return family, notes
     share = float(lost.any(axis=1).mean())
     return family, (
+        *notes,
         Note(
             "undefined_replicates",
             f"In {share:.1%} of the replicates some estimate is undefined (no data drawn for it); its "
             "bootstrap intervals use the others.",
             "caution",
         ),
+    )
+
+
+def _by_t_note(n_clusters: int) -> Note:
+    return Note(
+        "many_clusters",
+        f"{n_clusters:,} clusters: above {MANY_CLUSTERS:,} p-values are those of the cluster jackknife "
+        "t test, not of a permutation, and `sensitivity` has no bootstrap intervals unless `interval` asks "
+        "for one.",
     )

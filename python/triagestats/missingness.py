@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from triagestats.design import Design
+from triagestats.layout import Layout
 from triagestats.results import Note, tidy_frame
+from triagestats.tallies import Tally
 
 __all__ = ["missing_frame", "unparsed_notes"]
 
@@ -35,7 +36,7 @@ class _Counts:
     unscored: tuple[tuple[str, int], ...]
 
 
-def missing_frame(design: Design, metric: str | None) -> pl.DataFrame | None:
+def missing_frame(layout: Layout, tally: Tally, metric: str | None) -> pl.DataFrame | None:
     """Planned answers without a score or not read, and the worst cases of each rate; None without any.
 
     `share_missing` is the share of planned answers that have no score, by status (`absent` where the
@@ -44,37 +45,38 @@ def missing_frame(design: Design, metric: str | None) -> pl.DataFrame | None:
     weight, and score all of these 0 or 1.
     """
     rows: list[dict[str, Any]] = []
-    models: list[int | None] = [None, *range(len(design.models))] if design.has_models else [None]
-    for code, level in enumerate(design.levels):
+    models: list[int | None] = [None, *range(len(layout.models))] if layout.has_models else [None]
+    for code, level in enumerate(layout.levels):
         for model in models:
-            counts = _counts(design, code, model)
+            counts = _counts(layout, tally, code, model)
             same = {
-                "model": None if model is None else design.models[model],
-                "condition": level.label if design.factors else None,
+                "model": None if model is None else layout.models[model],
+                "condition": level.label if layout.factors else None,
                 "metric": metric,
                 "n_rows": counts.scored,
                 "n_missing": counts.planned - counts.scored,
             }
             if counts.planned != counts.read:
-                rows += [same | row for row in _rows(counts, is_rate=design.is_rate)]
+                rows += [same | row for row in _rows(counts, is_rate=layout.is_rate)]
     return tidy_frame(rows) if rows else None
 
 
-def _counts(design: Design, level: int, model: int | None) -> _Counts:
-    planned = design.planned([level], "row") * (len(design.models) if model is None else 1)
-    chosen = pl.col("level") == level
-    if model is not None:
-        chosen &= pl.col("model") == model
-    responses = design.responses.filter(chosen)
-    scored = responses.filter(pl.col("score").is_not_null())
-    read = scored.filter(pl.col("status") != "unparsed")
-    unscored = responses.filter(pl.col("score").is_null())["status"].value_counts().sort("status")
-    absent = planned - responses.height
+def _counts(layout: Layout, tally: Tally, level: int, model: int | None) -> _Counts:
+    planned = layout.planned([level], "row") * (len(layout.models) if model is None else 1)
+    responses = tally.of(level=level, model=model)
+    read = responses.filter((pl.col("status") != "unparsed") & (pl.col("scored") > 0))
+    unscored = (
+        responses.group_by("status")
+        .agg((pl.col("responses") - pl.col("scored")).sum().alias("count"))
+        .filter(pl.col("count") > 0)
+        .sort("status")
+    )
+    absent = planned - int(responses["responses"].sum())
     return _Counts(
         planned=planned,
-        scored=scored.height,
-        read=read.height,
-        total=float(read["score"].sum()),
+        scored=int(responses["scored"].sum()),
+        read=int(read["scored"].sum()),
+        total=float(read["total"].sum()),
         unscored=(*unscored.iter_rows(), *((("absent", absent),) if absent else ())),
     )
 
@@ -91,17 +93,21 @@ def _rows(counts: _Counts, *, is_rate: bool) -> Iterator[dict[str, Any]]:
         yield {"estimand": "rate_if_missing_right", "estimate": right / planned}
 
 
-def unparsed_notes(design: Design) -> tuple[Note, ...]:
+def unparsed_notes(layout: Layout, tally: Tally) -> tuple[Note, ...]:
     """A note where answers that could not be read count with a score."""
-    unread = design.responses.filter((pl.col("status") == "unparsed") & pl.col("score").is_not_null())
-    if unread.is_empty():
+    unread = tally.responses.filter(pl.col("status") == "unparsed")
+    by_level = {
+        level: count
+        for level, count in unread.group_by("level").agg(pl.col("scored").sum()).iter_rows()
+        if count
+    }
+    if not by_level:
         return ()
-    by_level = dict(unread["level"].value_counts().iter_rows())
     where = ", ".join(
-        f"{level.label} {by_level[code]:,}" for code, level in enumerate(design.levels) if code in by_level
+        f"{level.label} {by_level[code]:,}" for code, level in enumerate(layout.levels) if code in by_level
     )
     message = (
-        f"{unread.height:,} answers could not be read and count with the score that they have"
-        f"{f' ({where})' if design.factors else ''}; `unparsed` changes that, `missing` has the worst cases."
+        f"{int(unread['scored'].sum()):,} answers could not be read and count with the score that they have"
+        f"{f' ({where})' if layout.factors else ''}; `unparsed` changes that, `missing` has the worst cases."
     )
     return (Note("unparsed_scored", message, "caution"),)

@@ -9,7 +9,7 @@ from typing import Any
 from triagestats.blocks import (
     Block,
     Target,
-    contrast_block,
+    block_of,
     contrast_targets,
     custom_target,
     rate_block,
@@ -17,11 +17,12 @@ from triagestats.blocks import (
 from triagestats.design import Design
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.estimands import Estimand
-from triagestats.matching import Keys, keys_of
+from triagestats.key_sums import DesignSums, KeySums
+from triagestats.layout import Layout
 from triagestats.schema import Match, Weights
 from triagestats.totals import Totals, TotalsBuilder
 
-__all__ = ["Plan", "Row", "contrast_plan", "rate_plan", "targets_of"]
+__all__ = ["Plan", "Row", "contrast_plan", "contrasts_of", "rate_plan", "rates_of", "targets_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Plan:
     rows: tuple[Row, ...]
 
 
-def targets_of(design: Design, estimands: Sequence[Estimand] | None) -> tuple[Target, ...]:
+def targets_of(design: Layout, estimands: Sequence[Estimand] | None) -> tuple[Target, ...]:
     """Every level against the reference, then the estimands that the caller asked for.
 
     Raises
@@ -82,14 +83,19 @@ def targets_of(design: Design, estimands: Sequence[Estimand] | None) -> tuple[Ta
 
 def rate_plan(design: Design, *, weights: Weights, metric: str | None) -> Plan:
     """The mean score of every model and pooled, at every joint level, for all rows and by stratum."""
+    return rates_of(design, DesignSums(design, "cell", weights), weights=weights, metric=metric)
+
+
+def rates_of(design: Layout, sums: KeySums, *, weights: Weights, metric: str | None) -> Plan:
+    """As `rate_plan`, from the sums of a layout."""
     builder = TotalsBuilder(design.axes)
     blocks: list[Block] = []
     rows: list[Row] = []
     named = bool(design.factors)
     for stratum in (None, *design.strata):
-        keys = keys_of(design, "cell", stratum)
         for code, level in enumerate(design.levels):
-            block = rate_block(builder, design, keys, code, weights=weights, stratum=stratum)
+            matched = sums.rate(code, stratum)
+            block = rate_block(builder, design, matched, code, weights=weights, stratum=stratum)
             identity = {
                 "estimand": "rate" if design.is_rate else "mean",
                 "condition": level.label if named else None,
@@ -122,6 +128,27 @@ def contrast_plan(
     DesignError
         If levels have scores, but no target has a matched key at all.
     """
+    sums = DesignSums(design, match, weights)
+    return contrasts_of(design, sums, targets, match=match, weights=weights, metric=metric, strata=strata)
+
+
+def contrasts_of(
+    design: Layout,
+    sums: KeySums,
+    targets: Sequence[Target],
+    *,
+    match: Match,
+    weights: Weights,
+    metric: str | None,
+    strata: bool = True,
+) -> Plan | None:
+    """As `contrast_plan`, from the sums of a layout; they are those of `match` and `weights`.
+
+    Raises
+    ------
+    DesignError
+        As `contrast_plan`.
+    """
     scored = [design.has_scores(level) for level in range(len(design.levels))]
     if not any(all(scored[code] for code in columns) for target in targets for columns in target.columns):
         return None
@@ -129,9 +156,9 @@ def contrast_plan(
     blocks: list[Block] = []
     rows: list[Row] = []
     for stratum in (None, *(design.strata if strata else ())):
-        keys = keys_of(design, match, stratum)
         for target in targets:
-            block = contrast_block(builder, design, keys, target, weights=weights, stratum=stratum)
+            matched = [sums.contrast(columns, stratum) for columns in target.columns]
+            block = block_of(builder, design, target, matched, weights=weights, stratum=stratum)
             identity = {
                 "estimand": target.estimand.name,
                 "term": target.term,
@@ -148,7 +175,7 @@ def contrast_plan(
             if block is not None:
                 blocks.append(block)
     if not blocks:
-        hint = _unmatched_hint(design, keys_of(design, match), targets[0], match)
+        hint = _unmatched_hint(design, sums, targets[0], match)
         raise DesignError(f"no key is scored on both sides of any contrast with match={match!r}; {hint}")
     return Plan(tuple(blocks), builder.build(), tuple(rows))
 
@@ -158,7 +185,7 @@ def _slots(blocks: Sequence[Block]) -> list[int]:
 
 
 def _rows(
-    design: Design,
+    design: Layout,
     block: Block | None,
     first: int,
     identity: dict[str, Any],
@@ -186,14 +213,15 @@ def _rows(
             yield Row(named | {"n_rows": 0, "n_clusters": 0}, None, reason)
 
 
-def _unmatched_hint(design: Design, keys: Keys, target: Target, match: Match) -> str:
+def _unmatched_hint(design: Layout, sums: KeySums, target: Target, match: Match) -> str:
     levels = target.columns[0]
     shared = frozenset.intersection(*(design.variants[level] for level in levels))
     if match != "scenario" and not shared:
         return "the conditions share no variant: use match='scenario' to compare scenario means"
     if match == "row":
         return "repetitions do not pair across the conditions: use match='cell' to average them"
-    by_level = [int((keys.counts[:, level] > 0).sum()) for level in levels]
+    scored = sums.n_scored()
+    by_level = [int(scored[level]) for level in levels]
     names = ", ".join(
         f"{design.levels[level].label!r} {n:,}" for level, n in zip(levels, by_level, strict=True)
     )

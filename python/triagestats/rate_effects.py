@@ -9,10 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from triagestats.design import Design
 from triagestats.inference import Family
+from triagestats.layout import Layout
 from triagestats.plan import Row
 from triagestats.results import Note
+from triagestats.tallies import Tally, pooled
+from triagestats.tolerances import ROUNDING
 
 __all__ = ["RateEffect", "rate_effects", "rows_note"]
 
@@ -43,37 +45,35 @@ class RateEffect:
         return (self.std_error / self.by_rows) ** 2
 
 
-def rate_effects(design: Design, family: Family) -> tuple[RateEffect, ...]:
+def rate_effects(layout: Layout, tally: Tally, family: Family) -> tuple[RateEffect, ...]:
     """The rates whose errors are known both by cluster and by rows."""
-    return tuple(effect for row in family.rows if (effect := _effect(design, family, row)) is not None)
+    return tuple(effect for row in family.rows if (effect := _effect(layout, tally, family, row)) is not None)
 
 
-def _effect(design: Design, family: Family, row: Row) -> RateEffect | None:
+def _effect(layout: Layout, tally: Tally, family: Family, row: Row) -> RateEffect | None:
     if row.slot is None:
         return None
-    scores = _scores(design, row.identity)
+    scores = pooled(_counts(layout, tally, row.identity))
     error = float(family.evidence.std_error[row.slot])
-    deviation = scores.std() if len(scores) > 1 else None
-    if not isinstance(deviation, float) or not deviation > 0 or not math.isfinite(error):
+    if scores.n < 2 or not scores.deviation > ROUNDING * abs(scores.mean) or not math.isfinite(error):
         return None
     clusters = int(family.evidence.n_clusters[row.slot])
-    return RateEffect(row.identity, len(scores), clusters, error, deviation / math.sqrt(len(scores)))
+    return RateEffect(row.identity, scores.n, clusters, error, scores.deviation / math.sqrt(scores.n))
 
 
-def _scores(design: Design, identity: dict[str, Any]) -> pl.Series:
-    """Scores of the responses that a rate is of."""
-    rows = design.responses.filter(pl.col("score").is_not_null())
-    if identity.get("condition") is not None:
-        labels = [level.label for level in design.levels]
-        rows = rows.filter(pl.col("level") == labels.index(identity["condition"]))
-    if identity.get("model") is not None:
-        rows = rows.filter(pl.col("model") == design.models.index(identity["model"]))
-    if identity.get("stratum") is not None:
-        rows = rows.filter(pl.col("stratum") == identity["stratum"])
-    return rows["score"]
+def _counts(layout: Layout, tally: Tally, identity: dict[str, Any]) -> pl.DataFrame:
+    """The responses that a rate is of."""
+    labels = [level.label for level in layout.levels]
+    condition, model = identity.get("condition"), identity.get("model")
+    counts = tally.of(
+        level=None if condition is None else labels.index(condition),
+        model=None if model is None else layout.models.index(model),
+    )
+    stratum = identity.get("stratum")
+    return counts if stratum is None else counts.filter(pl.col("stratum") == stratum)
 
 
-def rows_note(design: Design, effects: tuple[RateEffect, ...]) -> Iterator[Note]:
+def rows_note(layout: Layout, effects: tuple[RateEffect, ...]) -> Iterator[Note]:
     """What would be wrong if the rows of the first rate were taken as independent."""
     first = next(iter(effects), None)
     if first is None or first.n_rows <= first.n_clusters:
@@ -84,7 +84,7 @@ def rows_note(design: Design, effects: tuple[RateEffect, ...]) -> Iterator[Note]
     yield Note(
         "independence",
         f"Read as {first.n_rows:,} independent rows, the standard error of {_name(first)} would be "
-        f"{first.by_rows:.3g}; {first.n_clusters:,} clusters ({design.cluster_name}) give "
+        f"{first.by_rows:.3g}; {first.n_clusters:,} clusters ({layout.cluster_name}) give "
         f"{first.std_error:.3g}, a design effect of {first.design_effect:.2f}: an interval from rows would "
         f"be {factor:.2f} times too {side}.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,13 +15,28 @@ from triagestats.labels import n_rows
 from triagestats.results import Note
 from triagestats.schema import STATUSES, Unparsed
 
-__all__ = ["score_rows"]
+__all__ = [
+    "DOUBTFUL",
+    "FINE",
+    "FLAGGED",
+    "doubt_note",
+    "infinite_score",
+    "label_notes",
+    "refuse_wrong",
+    "score_rows",
+    "scores_from_text",
+    "spelled_apart",
+    "unordered_range",
+]
+
+DOUBTFUL: Final = ("error", "suspect", "unscored", "absent", "deferred")
+"""Statuses of which a row with a score is doubtful."""
 
 _WORDS: Final = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _BLANK: Final = ("", "na", "n/a", "null", "none", "missing")
 _UNUSUAL: Final = ("nan", "inf", "-inf", "+inf", "infinity", "-infinity")
-_FINE: Final = ("", "ok", "none", "null", "na", "n/a", "nan", "false", "no", "0", "success")
-_FLAGGED: Final = ("true", "yes", "1")
+FINE: Final = ("", "ok", "none", "null", "na", "n/a", "nan", "false", "no", "0", "success")
+FLAGGED: Final = ("true", "yes", "1")
 _NUMERIC_TEXT: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _DECIMAL_COMMA: Final = r"^[+-]?\d+,\d+$"
 _SHOWN: Final = 5
@@ -104,24 +119,28 @@ def score_rows(
 
 
 def _doubtful_statuses(score: pl.Series, status: pl.Series, unknown: pl.Series) -> list[Note]:
-    odd = score.is_not_null() & status.is_in(["error", "suspect", "unscored", "absent", "deferred"])
+    odd = score.is_not_null() & status.is_in(list(DOUBTFUL))
     if not odd.any():
         return []
-    count = int(odd.sum())
-    which = ", ".join(sorted(status.filter(odd).unique().to_list())) + _said_of(unknown.filter(odd))
+    words = unknown.filter(odd).drop_nulls().value_counts()
+    return [doubt_note(int(odd.sum()), status.filter(odd).unique().to_list(), dict(words.iter_rows()))]
+
+
+def doubt_note(count: int, statuses: Sequence[str], unknown: Mapping[str, int]) -> Note:
+    """What rows with a score and a status of doubt come to; `unknown` are words that are no status."""
+    which = ", ".join(sorted(statuses)) + _said_of(unknown)
     said = (
         f"{n_rows(count)} {'has' if count == 1 else 'have'} a score and a status of doubt ({which}); "
         f"{'the score is' if count == 1 else 'their scores are'} used as given."
     )
-    return [Note("scored_with_status", said, "caution")]
+    return Note("scored_with_status", said, "caution")
 
 
-def _said_of(unknown: pl.Series) -> str:
+def _said_of(counts: Mapping[str, int]) -> str:
     """What a status column says that is no status and is read as an error, the most frequent first."""
-    counts = unknown.drop_nulls().value_counts()
-    if counts.is_empty():
+    if not counts:
         return ""
-    words = counts.sort(pl.col("count"), unknown.name, descending=[True, False])[unknown.name]
+    words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     shown = [word if len(word) <= _LONGEST_WORD else word[:_LONGEST_WORD] + "..." for word in words[:_SHOWN]]
     more = len(words) - len(shown)
     said = ", ".join(map(repr, shown)) + (f" and {more:,} more" if more else "")
@@ -137,10 +156,10 @@ def _given_status(frame: pl.DataFrame) -> tuple[pl.Series, pl.Series, pl.Series,
         return empty, pl.repeat("ok", frame.height, dtype=pl.String, eager=True), reason, nothing
     text = frame["status"].fill_null("")
     word = text.str.to_lowercase().str.replace_all(r"[\s-]+", "_")
-    fine = word.is_in(list(_FINE))
+    fine = word.is_in(list(FINE))
     known = word.is_in(list(STATUSES))
     status = word.set(fine, "ok").set(~fine & ~known, "error")
-    stated = text.set(fine | known | word.is_in(list(_FLAGGED)), None)
+    stated = text.set(fine | known | word.is_in(list(FLAGGED)), None)
     both = stated + ": " + reason
     return empty, status, both.fill_null(stated).fill_null(reason), stated
 
@@ -162,16 +181,21 @@ def _numbers(frame: pl.DataFrame, *, decimal_comma: bool) -> _Numbers:
         values = raw.cast(pl.Float64)
     else:
         text, notes = _with_points(raw) if decimal_comma else (raw, ())
-        values = _from_text(text)
+        values = scores_from_text(text)
     nan = values.is_nan().fill_null(value=False)
     blank = values.is_null()
     infinite = values.is_infinite().fill_null(value=False)
     if infinite.any():
-        raise DataError(
-            f"`score` is infinite in {n_rows(int(infinite.sum()))}, such as that of scenario "
-            f"{frame['scenario'].filter(infinite)[0]!r}; a score must be finite, or null where there is none"
-        )
+        raise infinite_score(int(infinite.sum()), frame["scenario"].filter(infinite)[0])
     return _Numbers(values.set(nan, None), blank, nan, notes)
+
+
+def infinite_score(count: int, scenario: str) -> DataError:
+    """The refusal of scores that are infinite."""
+    return DataError(
+        f"`score` is infinite in {n_rows(count)}, such as that of scenario "
+        f"{scenario!r}; a score must be finite, or null where there is none"
+    )
 
 
 def _with_points(text: pl.Series) -> tuple[pl.Series, tuple[Note, ...]]:
@@ -184,7 +208,21 @@ def _with_points(text: pl.Series) -> tuple[pl.Series, tuple[Note, ...]]:
     return text.zip_with(~commas, text.str.replace(",", ".", literal=True)), (note,)
 
 
-def _from_text(text: pl.Series) -> pl.Series:
+def scores_from_text(text: pl.Series, counts: pl.Series | None = None) -> pl.Series:
+    """Scores that are written as text, null where blank.
+
+    Parameters
+    ----------
+    text
+        Stripped texts, null where blank.
+    counts
+        How many rows have each text; one where not given.
+
+    Raises
+    ------
+    DataError
+        If a text is no score.
+    """
     word = text.str.to_lowercase()
     blank = word.is_null() | word.is_in(list(_BLANK))
     values = word.replace_strict(_WORDS, default=None, return_dtype=pl.Float64)
@@ -195,8 +233,9 @@ def _from_text(text: pl.Series) -> pl.Series:
     if unknown.any():
         examples = text.filter(unknown).unique(maintain_order=True).head(_SHOWN).to_list()
         comma = any(re.fullmatch(_DECIMAL_COMMA, example) for example in examples)
+        rows = unknown if counts is None else counts.filter(unknown)
         raise DataError(
-            f"`score` cannot be read in {n_rows(int(unknown.sum()))}, such as "
+            f"`score` cannot be read in {n_rows(int(rows.sum()))}, such as "
             f"{', '.join(map(repr, examples))}; expected numbers, true/false, yes/no, 0/1 or blank: "
             + ("write decimals with a point" if comma else "correct these, or name another column")
         )
@@ -229,11 +268,15 @@ def _label_scores(response: pl.Series, gold: Gold, levels: Sequence[str] | None)
 def _refuse_unordered(gold: Gold, needed: pl.Series) -> None:
     ranges = gold.unordered & needed
     if ranges.any():
-        low, high = gold.low.filter(ranges)[0], gold.high.filter(ranges)[0]
-        raise DataError(
-            f"`gold` has ranges such as {low if low == high else f'{low}/{high}'!r}; give the response scale "
-            "from least to most urgent with `levels=[...]`, so that they can be read"
-        )
+        raise unordered_range(gold.low.filter(ranges)[0], gold.high.filter(ranges)[0])
+
+
+def unordered_range(low: str, high: str) -> DataError:
+    """The refusal of a gold range that no `levels` order."""
+    return DataError(
+        f"`gold` has ranges such as {low if low == high else f'{low}/{high}'!r}; give the response scale "
+        "from least to most urgent with `levels=[...]`, so that they can be read"
+    )
 
 
 def _label_doubts(
@@ -244,26 +287,32 @@ def _label_doubts(
     from_label: pl.Series,
 ) -> list[Note]:
     """Scores that contradict the labels, and labels that are one but for their spelling."""
-    notes = []
     differs = (from_label == 1) & (score == 0)
     if levels is not None:
         differs |= (from_label == 0) & (score == 1)
-    if count := int(differs.sum()):
+    pair = spelled_apart(response, gold.low) if levels is None else None
+    return label_notes(int(differs.sum()), pair)
+
+
+def label_notes(n_contradicted: int, apart: tuple[str, str] | None) -> list[Note]:
+    """Notes on scores that contradict the labels, and on a pair of labels that may be one."""
+    notes = []
+    if n_contradicted:
         said = (
-            f"{n_rows(count)} {'has' if count == 1 else 'have'} a score that `response` and `gold` "
-            "contradict; the score is used as given."
+            f"{n_rows(n_contradicted)} {'has' if n_contradicted == 1 else 'have'} a score that `response` "
+            "and `gold` contradict; the score is used as given."
         )
         notes.append(Note("score_contradicts_label", said, "caution"))
-    if levels is None and (pair := _spelled_apart(response, gold.low)):
+    if apart is not None:
         said = (
-            f"`response` has {pair[0]!r} where `gold` has {pair[1]!r}: they count as different labels. "
+            f"`response` has {apart[0]!r} where `gold` has {apart[1]!r}: they count as different labels. "
             "If they are one, spell them alike."
         )
         notes.append(Note("labels_spelled_apart", said, "caution"))
     return notes
 
 
-def _spelled_apart(response: pl.Series, gold: pl.Series) -> tuple[str, str] | None:
+def spelled_apart(response: pl.Series, gold: pl.Series) -> tuple[str, str] | None:
     """A pair of labels of one row that differ only in case, or in the decimals of a whole number."""
     pairs = pl.DataFrame([response.alias("response"), gold.alias("gold")])
     alike = [pl.col(name).str.to_lowercase().str.replace(r"^([+-]?\d+)\.0+$", "$1") for name in pairs.columns]
@@ -279,10 +328,22 @@ def _unparsed(
         return score.set(rows, None), reason
     if unparsed == "wrong" and rows.any():
         present = score.drop_nulls()
-        if present.len() and not present.is_between(0, 1).all():
-            raise DataError(
-                "`unparsed='wrong'` scores unread answers 0, which needs scores from 0 to 1; "
-                f"these run from {present.min()!r} to {present.max()!r}. Use 'as scored' or 'missing'"
-            )
+        if present.len():
+            refuse_wrong(float(present.min()), float(present.max()))  # type: ignore[arg-type]  # numbers
         return score.set(rows, 0.0), reason.set(rows & reason.is_null(), _SCORED_WRONG)
     return score, reason
+
+
+def refuse_wrong(least: float, most: float) -> None:
+    """Refuse to score unread answers 0 among scores that do not lie between 0 and 1.
+
+    Raises
+    ------
+    DataError
+        If they do not.
+    """
+    if not 0 <= least <= most <= 1:
+        raise DataError(
+            "`unparsed='wrong'` scores unread answers 0, which needs scores from 0 to 1; "
+            f"these run from {least!r} to {most!r}. Use 'as scored' or 'missing'"
+        )

@@ -21,8 +21,10 @@ from triagestats.table_steps import (
     carried_columns,
     key_order,
     left_out,
+    no_rows,
     one_metric,
     present_factors,
+    refuse_lacking,
     scale_of,
     scenario_in_task,
 )
@@ -134,19 +136,9 @@ reason, task, source, cluster, stratum
         came = to_polars(data)
         raw = came.frame
         if raw.height == 0:
-            found = f"; its columns are {listed(raw.columns)}" if raw.width else " and no columns"
-            raise DataError(f"`data` has no rows{found}")
+            raise no_rows(raw.columns)
         roles = assign_roles(raw.columns, given)
-        if "scenario" not in roles:
-            raise DataError(
-                "`scenario` has no column: name the one that holds the item, question or case with "
-                f"`scenario=`; the columns are {listed(raw.columns)}"
-            )
-        if "score" not in roles and not ("response" in roles and "gold" in roles):
-            raise DataError(
-                "`score` has no column: name the one that holds it, or name the columns of the label and of "
-                f"the right label with `response=` and `gold=`; the columns are {listed(raw.columns)}"
-            )
+        refuse_lacking(roles, raw.columns)
         frame, factors = canonical_frame(raw, roles)
         frame, metric_note = one_metric(frame, roles, several=came.settled)
         frame, task_note = scenario_in_task(frame, roles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 import polars as pl
@@ -17,16 +17,47 @@ from triagestats.schema import KEY_ROLES, ROLES
 __all__ = [
     "IN_TASKS",
     "carried_columns",
+    "chosen_metric",
+    "joined_tasks",
     "key_order",
     "left_out",
+    "no_rows",
     "one_metric",
     "present_factors",
+    "refuse_lacking",
     "scale_of",
     "scenario_in_task",
+    "tasks_note",
 ]
 
 IN_TASKS: Final = "task"
 """The note of a table whose scenarios are task/item."""
+
+
+def no_rows(columns: Sequence[str]) -> DataError:
+    """The refusal of a table without rows."""
+    found = f"; its columns are {listed(columns)}" if columns else " and no columns"
+    return DataError(f"`data` has no rows{found}")
+
+
+def refuse_lacking(roles: Assignment, columns: Iterable[str]) -> None:
+    """Refuse a table without scenarios, or without anything to score.
+
+    Raises
+    ------
+    DataError
+        If it has no column of scenarios, and neither scores nor labels and the right labels.
+    """
+    if "scenario" not in roles:
+        raise DataError(
+            "`scenario` has no column: name the one that holds the item, question or case with "
+            f"`scenario=`; the columns are {listed(columns)}"
+        )
+    if "score" not in roles and not ("response" in roles and "gold" in roles):
+        raise DataError(
+            "`score` has no column: name the one that holds it, or name the columns of the label and of "
+            f"the right label with `response=` and `gold=`; the columns are {listed(columns)}"
+        )
 
 
 def scale_of(levels: Iterable[object] | None) -> tuple[str, ...] | None:
@@ -65,28 +96,45 @@ def one_metric(
     """
     if "metric" not in frame.columns:
         return frame, ()
-    present = frame["metric"].unique().drop_nulls().sort().to_list()
+    counts: dict[str | None, int] = dict(frame["metric"].value_counts().iter_rows())
+    wanted = chosen_metric(counts, roles, several=several)
+    if wanted is None:
+        return frame, ()
+    kept = frame.filter(pl.col("metric") == wanted)
+    return kept, left_out(wanted, frame.height - kept.height)
+
+
+def chosen_metric(
+    counts: Mapping[str | None, int], roles: Assignment, *, several: bool = False
+) -> str | None:
+    """The metric whose rows are kept, from the number of rows of each; None where all are.
+
+    Raises
+    ------
+    DataError
+        As `one_metric`.
+    """
+    present = sorted(metric for metric in counts if metric is not None)
     wanted = roles.metric
     if wanted is not None:
         if wanted not in present:
             raise DataError(
                 f"`metric` names {wanted!r}, which the table does not have; choose from {listed(present)}"
             )
-        kept = frame.filter(pl.col("metric") == wanted)
-        return kept, left_out(wanted, frame.height - kept.height)
+        return wanted
     if several:
-        return frame, ()
+        return None
     if len(present) > 1:
         raise DataError(
             f"`metric` has several values, {listed(present)}; choose one, for instance "
             f"`metric={present[0]!r}`"
         )
-    if present and (blank := frame["metric"].null_count()):
+    if present and (blank := counts.get(None, 0)):
         raise DataError(
             f"`metric` is column {roles.one('metric')!r}, which is blank in {blank:,} of "
-            f"{n_rows(frame.height)}; fill it in, or keep the others with `metric={present[0]!r}`"
+            f"{n_rows(sum(counts.values()))}; fill it in, or keep the others with `metric={present[0]!r}`"
         )
-    return frame, ()
+    return None
 
 
 def left_out(metric: str, left: int) -> tuple[Note, ...]:
@@ -107,20 +155,27 @@ def scenario_in_task(frame: pl.DataFrame, roles: Assignment) -> tuple[pl.DataFra
         return frame, ()
     joint = frame.select(in_task()).to_series()
     if joint.n_unique() < frame.select("task", "scenario").n_unique():
-        raise DataError(
-            "`task` and `scenario` have labels that are one when joined, as 'a/b' with 'c' and 'a' with "
-            "'b/c' would be; rename the tasks that hold a slash"
-        )
+        raise joined_tasks()
     clusters = [
         f"cluster_{position + 1}"
         for position, name in enumerate(roles.columns.get("cluster", ()))
         if name == roles.one("scenario")
     ]
-    note = Note(
-        IN_TASKS,
-        f"{frame['task'].n_unique()} tasks: a scenario is task/item, so that tasks share none.",
-    )
+    note = tasks_note(frame["task"].n_unique())
     return frame.with_columns(joint.alias(name) for name in ("scenario", *clusters)), (note,)
+
+
+def joined_tasks() -> DataError:
+    """The refusal of tasks and scenarios whose joint labels are one."""
+    return DataError(
+        "`task` and `scenario` have labels that are one when joined, as 'a/b' with 'c' and 'a' with "
+        "'b/c' would be; rename the tasks that hold a slash"
+    )
+
+
+def tasks_note(n_tasks: int) -> Note:
+    """What a scenario is where there are several tasks."""
+    return Note(IN_TASKS, f"{n_tasks} tasks: a scenario is task/item, so that tasks share none.")
 
 
 def key_order(frame: pl.DataFrame) -> pl.DataFrame:

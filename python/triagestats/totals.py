@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triagestats.design import ClusterAxis
+from triagestats.layout import ClusterAxis
 from triagestats.matching import Keys
 from triagestats.schema import Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Sums", "Totals", "TotalsBuilder", "cluster_codes", "sums_by_cluster"]
+__all__ = ["Matched", "Sums", "Totals", "TotalsBuilder", "cluster_codes", "matched_sums", "sums_by_cluster"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +63,8 @@ class TotalsBuilder:
 
     def add(self, column: NDArray[np.float64]) -> int:
         """Place of a column of shape (G,) or (G1 G2,) among the totals."""
-        place = self._places.setdefault(column.tobytes(), len(self._columns))
+        content = blake2b(np.ascontiguousarray(column).data, digest_size=32).digest()
+        place = self._places.setdefault(content, len(self._columns))
         if place == len(self._columns):
             self._columns.append(column)
         return place
@@ -88,6 +90,25 @@ class Sums:
 
     scores: NDArray[np.float64]
     weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """What the keys scored at some levels come to.
+
+    Attributes
+    ----------
+    sums
+        Their sums by cluster and model.
+    n_keys
+        Keys of each model, shape (M,).
+    n_rows
+        Responses behind them, shape (M, L).
+    """
+
+    sums: Sums
+    n_keys: NDArray[np.int64]
+    n_rows: NDArray[np.int64]
 
 
 def cluster_codes(keys: Keys, axes: Sequence[ClusterAxis]) -> NDArray[np.int64]:
@@ -140,6 +161,18 @@ def sums_by_cluster(
     )
     total: NDArray[np.float64] = np.bincount(place, weights=each, minlength=size).astype(np.float64)
     return Sums(scores.reshape(n_clusters, n_models, -1), total.reshape(n_clusters, n_models))
+
+
+def matched_sums(
+    keys: Keys, axes: Sequence[ClusterAxis], n_models: int, *, weights: Weights, by_count: bool = False
+) -> Matched:
+    """Sums and counts of matched keys; the arguments are those of `sums_by_cluster`."""
+    n_rows = [np.bincount(keys.model, weights=count, minlength=n_models) for count in keys.counts.T]
+    return Matched(
+        sums_by_cluster(keys, axes, n_models, weights=weights, by_count=by_count),
+        np.bincount(keys.model, minlength=n_models).astype(np.int64),
+        np.stack(n_rows, axis=-1).astype(np.int64),
+    )
 
 
 def _means(

@@ -22,6 +22,7 @@ from triagestats.runs.sides import direction_of, metric_of, read_side, source_of
 from triagestats.runs.together import together
 from triagestats.runs.unpaired import refuse_unpaired, unpaired_notes, unshared_notes
 from triagestats.schema import Interval, Match, Weights
+from triagestats.tallies import tally_of
 
 __all__ = ["compare"]
 
@@ -202,7 +203,7 @@ def compare(
         notes=(
             *joined.notes,
             *design.notes,
-            *unparsed_notes(design),
+            *unparsed_notes(design, tally_of(design, joined.table.frame.height, None)),
             *unshared_notes(design, target),
             *unpaired_notes(design, target, keys, labels, match=paired_by),
             *contrast_notes,
