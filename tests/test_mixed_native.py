@@ -285,7 +285,7 @@ def same_posterior(one: Draws, other: Draws) -> None:
     ("shape", "random"),
     [
         ((6, 2, 3), {"pair": (0,), "pair:scenario": (0, 1)}),
-        ((6, 3, 2), WITH_PAIRS),
+        ((6, 3, 3), WITH_PAIRS),
     ],
 )
 def test_integrated_or_not(

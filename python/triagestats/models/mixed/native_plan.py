@@ -24,6 +24,9 @@ __all__ = ["Centring", "NativePlan", "native_plan"]
 
 _ROWS: Final = 40
 """Rows a level, on average, up to which the effects of a nested part are integrated out."""
+_FEWEST: Final = 2
+"""Or fewer rows a level: effects such as those of responses that two judges scored can be so large that
+trajectories over their integrals grow very long; sampled themselves, they stay short."""
 _NODES: Final = (9, 11, 15, 21, 31)
 """Numbers of nodes of the quadrature to choose from."""
 _MOST_NODES: Final = 61
@@ -154,7 +157,7 @@ def _to_integrate(matrix: MixedMatrix) -> int | None:
     """The part with the most levels, if they are nested in those of another and have few rows each."""
     parts = matrix.random
     finest = max(range(len(parts)), key=lambda number: parts[number].n_levels)
-    if matrix.counts.sum() > _ROWS * parts[finest].n_levels:
+    if not _FEWEST < matrix.counts.sum() / parts[finest].n_levels <= _ROWS:
         return None
     others = (part for number, part in enumerate(parts) if number != finest)
     return finest if any(nested_in(parts[finest], part) is not None for part in others) else None
