@@ -262,3 +262,21 @@ def test_the_summary_shows_agreement(demo: ts.Analysis) -> None:
     text = repr(demo)
     assert "Agreement, 95 % intervals" in text
     assert "judge_1," in text
+
+
+def test_labels_of_no_named_judge_stay_apart_from_those_of_a_judge() -> None:
+    """A key with a label of a judge and one of nobody has two labels; conditions compare the judge's."""
+    rows = [
+        {
+            "scenario": f"s{k}",
+            "condition": level,
+            "judge": judge,
+            "response": "AB"[(k + shift) % 2],
+            "gold": "A",
+        }
+        for k in range(8)
+        for level, judge, shift in (("x", "j", 0), ("x", None, 1), ("y", "j", 0))
+    ]
+    fit = ts.analyze(pl.DataFrame(rows), n_resamples=49)
+    found = chosen(fit, "percent_agreement", term="conditions", judge="j")
+    assert (found["contrast"], found["estimate"], found["n_rows"]) == ("x, y", 1.0, 8)

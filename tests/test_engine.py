@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import triagestats as ts
 from triagestats import inference
 from triagestats.engine import gather, held, layout
+from triagestats.labels import WHITE_SPACE, as_text
 
 CLOSE = 1e-12  # the engines add the same numbers in another order
 FEW = 199  # replicates: the same totals give the same draws, however few
@@ -134,6 +135,28 @@ def ragged() -> pl.DataFrame:
     )
 
 
+def odd_spaces() -> pl.DataFrame:
+    """Blanks that are not those of ASCII, as spreadsheets leave them."""
+    space = pl.lit(pl.Series(list(WHITE_SPACE))).gather(pl.int_range(pl.len()) % len(WHITE_SPACE))
+    return plain().with_columns(pl.concat_str("scenario", space), pl.concat_str(space, "format"))
+
+
+def named_like_ours() -> pl.DataFrame:
+    """A column whose name the engine code uses for one of its own."""
+    return plain().with_columns(pl.col("repetition").cast(pl.String)).rename({"repetition": "_split"})
+
+
+def counted_labels() -> pl.DataFrame:
+    """Whole numbers as responses, on a scale that also has labels of no number."""
+    frame = labelled().with_columns(pl.col("response").replace_strict(LETTERS, [0, 1, 2, 3], default=None))
+    return frame.with_columns(gold=pl.lit("1/2"))
+
+
+def nothing_said() -> pl.DataFrame:
+    """Columns of nulls alone, which have no type."""
+    return plain().with_columns(status=pl.lit(None), stratum=pl.lit(None), variant=pl.lit(None))
+
+
 def texts() -> pl.DataFrame:
     frame = plain()
     word = pl.col("score").replace_strict({0.0: " No", 1.0: "yes"}, default="n/a", return_dtype=pl.String)
@@ -187,6 +210,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "strata by row": lambda: (subgroups(), {"match": "row", "interval": "bca"}),
     "continuous": lambda: (continuous(), {"higher_is_better": False, "interval": "bootstrap-t"}),
     "ragged text": lambda: (ragged(), {}),
+    "odd spaces": lambda: (odd_spaces(), {}),
+    "a name that is taken": lambda: (named_like_ours(), {"repetition": "_split", "match": "row"}),
+    "numbers on a scale": lambda: (counted_labels(), {"levels": ["none", "0", "1", "2", "3"]}),
+    "columns of nulls": lambda: (nothing_said(), {}),
     "text scores": lambda: (texts(), {"metric": "acc"}),
     "one scenario": lambda: (one_scenario(), {"cluster": "repetition"}),
     "declared order": lambda: (ordered(), {}),
@@ -358,6 +385,19 @@ def test_parts_change_nothing(case: str, monkeypatch: pytest.MonkeyPatch) -> Non
     agree(in_memory(case), ts.analyze(frame.lazy(), n_resamples=FEW, **options))
 
 
+def test_what_is_stripped_is_one_set_everywhere() -> None:
+    every = pl.Series("x", [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000])
+    assert "".join(every.filter(as_text(every, "x").is_null())) == WHITE_SPACE
+
+
+def test_the_pair_that_is_spelled_apart_is_no_matter_of_order(here: Callable[[pl.DataFrame], Any]) -> None:
+    frame = pl.DataFrame({"scenario": list("abcd"), "response": ["b", "A", "c", "a"], "gold": list("Baca")})
+    fits = [ts.analyze(given, n_resamples=FEW) for given in (frame, frame.reverse(), here(frame))]
+    said = {note.message for fit in fits for note in fit.notes if note.code == "labels_spelled_apart"}
+    assert len(said) == 1
+    assert "has 'A' where `gold` has 'a'" in said.pop()
+
+
 def test_the_order_of_rows_changes_nothing(here: Callable[[pl.DataFrame], Any]) -> None:
     frame = plain().sort("format", "repetition", "scenario")
     agree(in_memory("plain"), ts.analyze(here(frame), n_resamples=FEW))
@@ -525,6 +565,14 @@ REFUSED_HERE: dict[str, tuple[Callable[[], pl.DataFrame], dict[str, Any], str]] 
         (
             "DataError: `response` and `gold` hold different types, so that the engine cannot compare them "
             "as labels; make both text where they are held"
+        ),
+    ),
+    "dates on a scale": (
+        lambda: without("score").with_columns(response=pl.date(2020, 1, 1), gold=pl.date(2020, 1, 1)),
+        {"levels": ["2020-01-01", "2020-01-02"]},
+        (
+            "DataError: `response` holds dates, which the engine cannot compare with `levels`; make it text "
+            "where it is held"
         ),
     ),
     "lists": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import triagestats.runs.compare as module
 from triagestats.cli import app
 from triagestats.schema import TIDY_COLUMNS
 
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 PROGRAM = [sys.executable, "-c", "from triagestats.cli import main; main()"]
 
 
@@ -163,6 +165,32 @@ def test_a_reader_that_stops_early_changes_no_decision(runs: dict[str, Path]) ->
         said = running.stderr.read().decode()
     assert running.returncode == 3
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("b", "margin", "redirected", "code"),
+    [
+        ("near", "0.1", ">&-", 3),
+        ("near", "0.2", ">&-", 0),
+        ("bad", "0.1", ">&- 2>&-", 1),
+        pytest.param("near", "0.1", ">/dev/null 2>/dev/full", 3, marks=FULL),
+        pytest.param("absent", "0.1", ">/dev/null 2>/dev/full", 2, marks=FULL),
+    ],
+)
+def test_what_cannot_be_said_changes_no_decision(
+    b: str, margin: str, redirected: str, code: int, runs: dict[str, Path]
+) -> None:
+    candidate = runs.get(b, Path("absent.csv"))
+    asked = ["--margin", margin, "--cluster", "passage", "--gate", "--n-resamples", "99"]
+    line = f"{shlex.join([*PROGRAM, 'compare', str(runs['base']), str(candidate), *asked])} {redirected}"
+    assert subprocess.run(["sh", "-c", line], capture_output=True, check=False).returncode == code
+
+
+@pytest.mark.parametrize("gate", [["--gate"], []])
+def test_an_empty_path_is_not_the_current_folder(gate: list[str], runs: dict[str, Path]) -> None:
+    result = invoke(runs["base"], "", *gate)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "it is empty; expected a file or a folder" in result.stderr
 
 
 def test_json_is_that_of_python(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -323,6 +323,38 @@ def test_epochs_that_do_not_meet() -> None:
         compared(a, apart)
 
 
+def test_answers_that_fail_within_an_item_are_counted_and_bounded() -> None:
+    """Means over epochs hide a run that fails where it would be wrong; the worst case does not."""
+    a = table({f"i{i}": [i % 2, 1, 0] for i in range(8)})
+    wrong = (pl.col("score") == 0) & (pl.col("epoch") != 3)
+    b = a.with_columns(pl.when(~wrong).then("score").alias("score"))
+    cells = compared(a, b, match="cell")
+    assert cells.alignment.rows() == [("scored", "scored", 8)]
+    assert cells.difference["estimate"] == pytest.approx((1 / 2 - 1 / 3) / 2, abs=EXACT)
+    said = [note for note in cells.notes if note.code == "unscored_within"]
+    assert [(note.level, note.message.partition(":")[0]) for note in said] == [
+        ("caution", "4 answers of B have no score within items that others score")
+    ]
+    assert cells.missing is not None
+    assert cells.missing.select("estimand", "n_missing").rows() == [
+        ("difference_if_missing_low", 4),
+        ("difference_if_missing_high", 4),
+    ]
+    assert cells.missing["estimate"].to_list() == pytest.approx([0, 4 / 24], abs=EXACT)
+    assert "B - A if all of them spoke against B: 0.000; for it: +0.167" in repr(cells)
+    assert not [note for note in compared(a, b).notes if note.code == "unscored_within"]
+
+
+def test_a_run_beside_itself_is_a_doubt(tmp_path: Path) -> None:
+    path, other = tmp_path / "run.csv", tmp_path / "other.csv"
+    for name in (path, other):
+        drawn(1).write_csv(name)
+    first = compared(path, str(path)).notes[0]
+    assert (first.code, first.level) == ("same_files", "caution")
+    assert first.message == "A and B are the same files, so that they cannot differ."
+    assert "same_files" not in {note.code for note in compared(path, other).notes}
+
+
 def test_a_run_without_epochs_pairs_with_means() -> None:
     a = table({f"i{i}": [i % 2, 1, 0] for i in range(8)})
     b = table({f"i{i}": [i % 3 == 0] for i in range(8)}).drop("epoch")

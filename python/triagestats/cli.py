@@ -46,6 +46,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; a reader that closes the pipe early, as `head` does, is no error to report."""
+    if sys.stdout is None:  # closed by the caller: what is printed goes nowhere
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for the whole run
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # names that the encoding lacks are escaped, not fatal
             stream.reconfigure(errors="backslashreplace")

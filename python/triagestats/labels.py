@@ -9,7 +9,13 @@ import polars as pl
 
 from triagestats.errors import DataError
 
-__all__ = ["as_text", "counted", "in_task", "label_of", "listed", "n_rows"]
+__all__ = ["WHITE_SPACE", "as_text", "counted", "in_task", "label_of", "listed", "n_rows"]
+
+WHITE_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""What `as_text` strips, to be named to engines whose own idea of blanks is another."""
 
 _SHOWN: Final = 20
 _INT64: Final = 2.0**63

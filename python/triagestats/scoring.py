@@ -316,7 +316,8 @@ def spelled_apart(response: pl.Series, gold: pl.Series) -> tuple[str, str] | Non
     """A pair of labels of one row that differ only in case, or in the decimals of a whole number."""
     pairs = pl.DataFrame([response.alias("response"), gold.alias("gold")])
     alike = [pl.col(name).str.to_lowercase().str.replace(r"^([+-]?\d+)\.0+$", "$1") for name in pairs.columns]
-    apart = pairs.filter((pl.col("response") != pl.col("gold")) & (alike[0] == alike[1])).head(1)
+    apart = pairs.filter((pl.col("response") != pl.col("gold")) & (alike[0] == alike[1]))
+    apart = apart.sort("response", "gold").head(1)
     return None if apart.is_empty() else (apart["response"][0], apart["gold"][0])
 
 

@@ -175,7 +175,8 @@ def _conditions(
     own = pl.col("judge").is_null() if "judge" in frame.columns else pl.lit(value=True)
     judged = set(frame.filter(~own)["condition"])
     for judge in (None, *table.judges):
-        rows = frame.filter(own if judge is None else own | (pl.col("judge") == judge))
+        unjudged = own if judge is None else own & ~pl.col("condition").is_in(judged)
+        rows = frame.filter(unjudged if judge is None else unjudged | (pl.col("judge") == judge))
         wide = rows.pivot("condition", index=[*key, "_cluster"], values="_code")
         for first, second in pairs:
             if first not in wide.columns or second not in wide.columns:

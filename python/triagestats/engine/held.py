@@ -78,13 +78,15 @@ class Held:
             found: pl.DataFrame = frame.to_native().collect(engine="streaming")
         return nw.from_native(found.lazy())
 
-    def with_split(self, column: str, *, strip: bool) -> Held:
-        """The table with a column `SPLIT` that `parts` are cut by, where this engine needs parts.
+    def with_split(self, column: str, name: str, *, strip: bool) -> Held:
+        """The table with a column that, as `SPLIT`, `parts` are cut by, where this engine needs parts.
 
         Parameters
         ----------
         column
             The column whose values stay together.
+        name
+            What the new column is called, as no other is.
         strip
             Whether its texts are equal only after stripping.
         """
@@ -93,7 +95,7 @@ class Held:
         import narwhals as nw
 
         value = pl.col(column).cast(pl.String).str.strip_chars() if strip else pl.col(column)
-        return self.of(nw.from_native(self.frame.to_native().with_columns(value.hash(seed=0).alias(SPLIT))))
+        return self.of(nw.from_native(self.frame.to_native().with_columns(value.hash(seed=0).alias(name))))
 
     def parts(self, n_rows: int, *, column: str | None = None, each: int | None = None) -> Sequence[Held]:
         """The table in parts that share no value of a column, each small enough to be grouped in memory.

@@ -9,6 +9,7 @@ import polars as pl
 
 from triagestats.canonical import Factor, ordered_levels
 from triagestats.errors import DataError
+from triagestats.labels import WHITE_SPACE
 from triagestats.roles import Assignment
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def ragged(schema: Mapping[str, Any], roles: Assignment) -> dict[str, nw.Expr]:
     for name in dict.fromkeys(name for names in roles.columns.values() for name in names):
         if label_kind(schema[name]) == "text":
             text = _text(schema[name], name)
-            changed = (text.str.strip_chars() != text) | (text == "")
+            changed = (text.str.strip_chars(WHITE_SPACE) != text) | (text == "")
             found[name] = nw.when(changed).then(nw.lit(1)).otherwise(nw.lit(0))
     return found
 
@@ -104,7 +105,7 @@ def _identifier(dtype: Any, name: str, role: str, *, plain: bool = False) -> nw.
     kind = label_kind(dtype)
     if kind == "text":
         text = _text(dtype, name)
-        stripped = text.str.strip_chars()
+        stripped = text.str.strip_chars(WHITE_SPACE)
         return text if plain else nw.when(stripped != "").then(stripped)
     if kind == "number" and dtype.is_float():
         return nw.when(column.is_finite()).then(column)
@@ -118,10 +119,14 @@ def _identifier(dtype: Any, name: str, role: str, *, plain: bool = False) -> nw.
 
 
 def label_kind(dtype: Any) -> str | None:
-    """`text`, `number`, `flag` or `date`: columns of one kind compare as their labels do."""
+    """`text`, `number`, `flag` or `date`: columns of one kind compare as their labels do.
+
+    A column of nulls alone may have no type that is known, and is text, as every type that the engine can
+    only write out.
+    """
     import narwhals as nw
 
-    if dtype in (nw.String, nw.Categorical) or isinstance(dtype, nw.Enum):
+    if dtype in (nw.String, nw.Categorical, nw.Unknown) or isinstance(dtype, nw.Enum):
         return "text"
     if dtype.is_integer() or dtype.is_float():
         return "number"

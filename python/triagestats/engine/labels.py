@@ -12,7 +12,7 @@ from triagestats.engine.identifiers import label_kind
 from triagestats.engine.rows import MOST_LABELS, Rows, in_words
 from triagestats.errors import DataError
 from triagestats.gold import order_notes, read_gold, refuse_labels
-from triagestats.labels import as_text
+from triagestats.labels import as_text, label_of
 from triagestats.results import Note
 from triagestats.scoring import spelled_apart, unordered_range
 
@@ -43,6 +43,11 @@ def from_labels(rows: Rows, columns: Mapping[str, Any], levels: Sequence[str] | 
         raise DataError(
             "`response` and `gold` hold different types, so that the engine cannot compare them as labels; "
             "make both text where they are held"
+        )
+    if levels is not None and label_kind(columns["response"]) == "date":
+        raise DataError(
+            "`response` holds dates, which the engine cannot compare with `levels`; make it text where it is "
+            "held"
         )
     golds = _golds(rows, columns, levels)
     response, scored, status = nw.col("response"), nw.col("scored"), nw.col("status")
@@ -131,11 +136,11 @@ def _by_scale(
     gold = read_gold(texts[0], texts[1] if len(ends) > 1 else None, None, levels)
     rank = {level: position for position, level in enumerate(levels)}
     right: nw.Expr = nw.lit(value=False)
-    kind = label_kind(columns["response"])
+    dtype = columns["response"]
     for row, low, high in zip(golds.iter_rows(named=True), gold.low, gold.high, strict=True):
         if low is None:
             continue
-        labels = [_as_held(level, kind) for level in levels[rank[low] : rank[high] + 1]]
+        labels = [_as_held(level, dtype) for level in levels[rank[low] : rank[high] + 1]]
         here = nw.col("response").is_in([label for label in labels if label is not None])
         for name in ends:
             here &= nw.col(name).is_null() if row[name] is None else nw.col(name) == row[name]
@@ -144,16 +149,18 @@ def _by_scale(
     return ~nw.col("response").is_null() & known, right
 
 
-def _as_held(level: str, kind: str | None) -> Any:
-    """A level of the scale as a value of the column of responses; None where it has no such value."""
+def _as_held(level: str, dtype: Any) -> Any:
+    """A level of the scale as a value of the column of responses; None where no value has this label."""
+    kind = label_kind(dtype)
     if kind == "text":
         return level
     if kind == "flag":
         return {"true": True, "false": False}.get(level)
     try:
-        return float(level)
+        value = int(level) if dtype.is_integer() else float(level)
     except ValueError:
         return None
+    return value if label_of(value) == level else None  # 01 is the label of no number
 
 
 def _refuse_golds(golds: pl.DataFrame, levels: Sequence[str]) -> None:

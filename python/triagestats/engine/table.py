@@ -118,10 +118,13 @@ def held_table(
     groups, uneven = _groups(held, schema, roles)
     plain = {name for name, changed in uneven.items() if not changed}
     together = roles.one("cluster") or roles.columns["scenario"][0]
-    held = held.with_split(together, strip=together in uneven and together not in plain)
+    split = SPLIT
+    while split in schema:
+        split += "_"
+    held = held.with_split(together, split, strip=together in uneven and together not in plain)
     coded = held.engine == "polars"
     columns = role_columns(schema, roles, plain=plain, coded=coded)
-    table = held.of(held.frame.select(*columns, *([SPLIT] if coded else [])))
+    table = held.of(held.frame.select(*columns, *([nw.col(split).alias(SPLIT)] if coded else [])))
     n_rows = int(groups["n"].sum())
     _refuse_blanks(groups, roles, n_rows)
     metric: str | None = None

@@ -32,11 +32,14 @@ class Alignment:
         Scenarios with a key that both runs scored.
     n_lone_epochs
         Keys of `n_only_a` and of `n_only_b` whose item both runs asked, in other repetitions.
+    n_within
+        Answers of each run without a score within keys that it scored: the means are over the others.
     """
 
     counts: pl.DataFrame
     n_scenarios: int
     n_lone_epochs: tuple[int, int]
+    n_within: tuple[int, int]
 
     def n(self, a: bool, b: bool, model: int | None = None) -> int:
         """Keys that both runs asked, by whether each scored them."""
@@ -122,6 +125,8 @@ def align(design: Design, target: Target, match: Match) -> Alignment:
     """
     parts = parts_of(design, match)
     keys = pl.concat(_keys(design, columns, parts) for columns in target.columns)
+    lost = pl.col("score").is_null() & pl.col("score").is_not_null().any().over("level", *parts)
+    within = dict(design.responses.filter(lost).group_by("level").len().iter_rows())
     pairs = keys.filter((pl.col("a") == SCORED) & (pl.col("b") == SCORED))
     counts = keys.group_by("model", "a", "b").agg(pl.len().cast(pl.Int64).alias("n"))
     item = [part for part in (*parts, "combination") if part != "repetition"]
@@ -133,6 +138,10 @@ def align(design: Design, target: Target, match: Match) -> Alignment:
         n_lone_epochs=(
             of_shared.filter(pl.col("b") == ABSENT).height,
             of_shared.filter(pl.col("a") == ABSENT).height,
+        ),
+        n_within=(
+            sum(within.get(columns[1], 0) for columns in target.columns),
+            sum(within.get(columns[0], 0) for columns in target.columns),
         ),
     )
 

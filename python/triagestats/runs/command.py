@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -29,11 +30,21 @@ if TYPE_CHECKING:
 __all__ = ["compare_command"]
 
 
+def _path(text: str) -> Path:
+    """A path; an empty one, as of a variable that is not set, would be the current folder."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty; expected a file or a folder")
+    return Path(text)
+
+
 def compare_command(
     a: Annotated[
-        Path, typer.Argument(metavar="A", help="The baseline: a table, files of a harness, or a folder.")
+        Path,
+        typer.Argument(
+            metavar="A", parser=_path, help="The baseline: a table, files of a harness, or a folder."
+        ),
     ],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The candidate.")],
+    b: Annotated[Path, typer.Argument(metavar="B", parser=_path, help="The candidate.")],
     margin: Annotated[
         float | None, typer.Option(help="The largest loss that is accepted, on the scale of the scores.")
     ] = None,
@@ -157,11 +168,13 @@ def _ended(run: Any, output_format: Format, output: Path | None, a: Path, b: Pat
     except (typer.Exit, typer.Abort, KeyboardInterrupt):
         raise
     except BaseException:  # noqa: BLE001  # also a panic of polars: 1 would be read as a decision
-        traceback.print_exc()
+        with suppress(OSError):
+            traceback.print_exc()
         return 2
     if not gate:
         return 0
     found = decided[0]
     if found.exit_code:
-        typer.echo(f"triagestats: gate {found.gate}: {found.decision.reason}", err=True)
+        with suppress(OSError):  # what was decided stands where it cannot be said
+            typer.echo(f"triagestats: gate {found.gate}: {found.decision.reason}", err=True)
     return found.exit_code

@@ -18,7 +18,14 @@ from triagestats.roles import RoleArgument
 from triagestats.runs.alignment import align, difference_bounds
 from triagestats.runs.comparison import Parts, Run, RunComparison, RunSettings, assemble
 from triagestats.runs.planning import difference_plan, difference_target, heaviest_weights, rate_plan
-from triagestats.runs.sides import direction_of, metric_of, read_side, source_of, valid_names
+from triagestats.runs.sides import (
+    direction_of,
+    metric_of,
+    read_side,
+    same_files_notes,
+    source_of,
+    valid_names,
+)
 from triagestats.runs.together import together
 from triagestats.runs.unpaired import refuse_unpaired, unpaired_notes, unshared_notes
 from triagestats.schema import Interval, Match, Weights
@@ -171,12 +178,11 @@ def compare(
     rates, rate_notes = infer(
         rate_plan(design, plan, keys, match=paired_by, metric=name), kind="mean", options=inference
     )
-    bounds = (
-        difference_bounds(design, target, match=paired_by, weights=weights) if keys.n_unusable() else None
-    )
+    n_lost = keys.n_unusable() + sum(keys.n_within)
+    bounds = difference_bounds(design, target, match=paired_by, weights=weights) if n_lost else None
     missing = keys.missing(labels, name)
     if bounds is not None:
-        missing += bounds.rows(target.estimand.label, name, keys.n_unusable())
+        missing += bounds.rows(target.estimand.label, name, n_lost)
     parts = Parts(
         settings=RunSettings(
             metric=name,
@@ -201,6 +207,7 @@ def compare(
         missing=tidy_frame(missing) if missing else None,
         left_out=joined.left_out,
         notes=(
+            *same_files_notes(a, b, labels),
             *joined.notes,
             *design.notes,
             *unparsed_notes(design, tally_of(design, joined.table.frame.height, None)),

@@ -129,10 +129,10 @@ class _Shown:
     def missing(self) -> list[str]:
         """What does not pair, and the bounds of the difference."""
         unpaired = self.found.alignment.filter((pl.col("a") != SCORED) | (pl.col("b") != SCORED))
-        if unpaired.is_empty():
+        if unpaired.is_empty() and self.found.missing is None:
             return []
         a, b = name(self.found.a.name), name(self.found.b.name)
-        lines = ["Answers that do not pair"]
+        lines = ["Answers that do not pair" if unpaired.height else "Answers without a score"]
         for row in unpaired.iter_rows(named=True):
             lines.append(f"  {row['n']:,}: {a} {_had(row['a'])}, {b} {_had(row['b'])}")
         if self.found.missing is not None:

@@ -10,10 +10,11 @@ from typing import Any, Final, Literal
 from triagestats.errors import ArgumentError, ArgumentTypeError, DataError, TriagestatsError
 from triagestats.labels import label_of, listed
 from triagestats.readers.read import are_paths, read_paths
+from triagestats.results import Note
 from triagestats.roles import ROLE_ARGUMENTS
 from triagestats.table import ResponseTable
 
-__all__ = ["direction_of", "metric_of", "read_side", "source_of", "valid_names"]
+__all__ = ["direction_of", "metric_of", "read_side", "same_files_notes", "source_of", "valid_names"]
 
 _OF_TABLES: Final = (*ROLE_ARGUMENTS, "levels", "unparsed", "higher_is_better")
 _CHOSEN: Final = ("metric", "judge", "cluster")
@@ -114,6 +115,19 @@ def source_of(data: object) -> str | None:
         return None
     paths = [data] if isinstance(data, str | os.PathLike) else list(data)
     return ", ".join(os.fspath(path) for path in paths)
+
+
+def same_files_notes(a: object, b: object, names: tuple[str, str]) -> tuple[Note, ...]:
+    """A doubt where both runs are the same files, as a mistaken step of CI gives them."""
+    if not (are_paths(a) and are_paths(b)) or _resolved(a) != _resolved(b):
+        return ()
+    message = f"{names[0]} and {names[1]} are the same files, so that they cannot differ."
+    return (Note("same_files", message, "caution"),)
+
+
+def _resolved(data: Any) -> set[str]:
+    paths = [data] if isinstance(data, str | os.PathLike) else list(data)
+    return {os.path.realpath(path) for path in paths}
 
 
 def metric_of(a: ResponseTable, b: ResponseTable) -> str | None:

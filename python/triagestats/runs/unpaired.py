@@ -80,6 +80,15 @@ def unpaired_notes(
             )
             worst = "; `missing` has the worst cases" if design.is_rate else ""
             notes.append(Note("unscored_one_side", f"{said}{worst}.", "caution"))
+    for name, number in zip(names, keys.n_within, strict=True):
+        if number:
+            said = (
+                f"{number:,} {'answer' if number == 1 else 'answers'} of {name} "
+                f"{'has' if number == 1 else 'have'} no score within items that others score: their means "
+                "are of the others, and a run that fails where it would be wrong looks better than it is"
+            )
+            worst = "; `missing` has the worst cases" if design.is_rate else ""
+            notes.append(Note("unscored_within", f"{said}{worst}.", "caution"))
     levels = {code for columns in target.columns for code in columns}
     if match != "row" and max(design.repetitions[code] for code in levels) > 1:
         notes.append(Note("repetitions", "Repetitions are averaged before they pair."))
