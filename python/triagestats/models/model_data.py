@@ -13,7 +13,7 @@ from triagestats.errors import ArgumentTypeError, DataError, DesignError
 from triagestats.ingest import to_polars
 from triagestats.labels import as_text, n_rows
 from triagestats.models.design_columns import is_category
-from triagestats.models.formula import Formula, unknown_names
+from triagestats.models.formula import Formula, nested_groups, unknown_names
 from triagestats.results import Note
 from triagestats.roles import role_spelled
 from triagestats.schema import KEY_ROLES
@@ -138,6 +138,9 @@ def read_model_data(
             )
     _check_outcome(frame[formula.outcome], formula.outcome)
     frame = frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    grouping = {name for term in formula.random for group in nested_groups(term) for name in group}
+    # A blank label names no level: it is missing, as it is in a cluster.
+    frame = frame.with_columns(_unblank(frame[name]) for name in frame.columns if name in grouping)
     complete = np.ones(frame.height, dtype=bool)
     for name in frame.columns:
         # Rows of unknown clusters are refused below, also where the cluster is absorbed.
@@ -145,7 +148,7 @@ def read_model_data(
             complete &= frame[name].is_not_null().to_numpy()
     notes = (*_incomplete(complete, frame), *_judges(table, formula))
     of_clusters = {name: found["cluster"][name].filter(pl.Series(complete)) for name in cluster_names}
-    if optional and any(column.null_count() for column in of_clusters.values()):
+    if optional and any(as_text(column, "cluster").null_count() for column in of_clusters.values()):
         cluster_names, of_clusters = (), {}
     clusters = tuple(_cluster_codes(column, name) for name, column in of_clusters.items())
     of_rows = None if weights is None else _weights(found["weights"][weights], weights)[complete]
@@ -171,6 +174,12 @@ def read_model_data(
                 "clusters or more. Cluster by another column"
             )
     return made
+
+
+def _unblank(series: pl.Series) -> pl.Series:
+    """Null where a label is blank."""
+    text = as_text(series, "formula")
+    return series.to_frame().select(pl.when(text.is_not_null()).then(pl.col(series.name))).to_series()
 
 
 def _cluster_names(

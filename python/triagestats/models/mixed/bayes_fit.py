@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
+from numbers import Real
 from typing import Any, Final, Literal
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level, valid_margin
-from triagestats.errors import ArgumentError
+from triagestats.arguments import valid_choice, valid_flag, valid_level, valid_margin
+from triagestats.errors import ArgumentError, ArgumentTypeError
 from triagestats.models.mixed.bayes_result import BayesianMixedModel
-from triagestats.models.mixed.diagnostics import Diagnostics, diagnostics
+from triagestats.models.mixed.diagnostics import FEWEST_DRAWS, Diagnostics, diagnostics
 from triagestats.models.mixed.draws import Draws
 from triagestats.models.mixed.matrix import MixedMatrix
 from triagestats.models.mixed.native_sampler import covers, sample_native
@@ -21,6 +22,7 @@ from triagestats.models.mixed.profiles import Profiles
 from triagestats.models.mixed.progress import progress_bar
 from triagestats.models.mixed.pymc_sampler import sample_pymc
 from triagestats.models.mixed.quantities import average_quantities, model_quantities
+from triagestats.resample import thread_count
 from triagestats.results import Note
 
 __all__ = ["Sampler", "bayes_fit", "bayes_result"]
@@ -79,7 +81,7 @@ def bayes_fit(
     progress
         Whether a bar shows how far the chains are. Default: on a terminal.
     keep_on_interrupt
-        At Ctrl-C, whether the native sampler returns what it has drawn, with a note, instead of raising.
+        At Ctrl-C, whether what was drawn is returned, with a note, instead of raising.
     margin
         The smallest difference that matters.
     higher_is_better
@@ -98,11 +100,16 @@ def bayes_fit(
     valid_choice("sampler", sampler, Sampler)
     level, least = valid_level(conf_level), valid_margin(margin)
     _check_whole("chains", chains, 1)
-    _check_whole("draws", draws, 8)
+    _check_whole("draws", draws, FEWEST_DRAWS)
     _check_whole("tune", tune, 1)
-    if target_accept is not None and not 0 < target_accept < 1:
-        raise ArgumentError(f"`target_accept` must lie between 0 and 1; got {target_accept:g}")
-    chosen = priors or Priors()
+    _check_accept(target_accept)
+    if n_threads is not None:
+        n_threads = thread_count(n_threads)
+    if progress is not None:
+        valid_flag("progress", progress)
+    if priors is not None and not isinstance(priors, Priors):
+        raise ArgumentTypeError(f"`priors` must be made by ts.Priors(...); got {priors!r}")
+    chosen = Priors() if priors is None else priors
     prior_scales(matrix, chosen)  # refuses priors that do not fit the model, before anything is sampled
     used, why = _chosen(sampler, matrix)
     settings: dict[str, Any] = {"chains": chains, "draws": draws, "tune": tune, "seed": seed}
@@ -119,9 +126,6 @@ def bayes_fit(
                 keep_on_interrupt=keep_on_interrupt,
                 **settings,
             )
-        if sampled.interrupted:
-            message = f"Interrupted: {sampled.n_draws:,} of {draws:,} draws of each chain were kept."
-            why = (*why, Note("interrupted", message, "caution"))
     else:
         sampled = sample_pymc(
             matrix,
@@ -129,8 +133,11 @@ def bayes_fit(
             sampler="nutpie" if used == "nutpie" else "pymc",
             progress=sys.stderr.isatty() if progress is None else progress,
             cores=n_threads,
+            keep_on_interrupt=keep_on_interrupt,
             **settings,
         ).draws
+    if sampled.interrupted and sampled.n_draws < FEWEST_DRAWS:
+        raise KeyboardInterrupt  # too few to be judged or read
     return bayes_result(
         matrix,
         chosen,
@@ -185,6 +192,15 @@ def bayes_result(
 def _check_whole(argument: str, value: object, fewest: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < fewest:
         raise ArgumentError(f"`{argument}` must be a whole number, {fewest} or more; got {value!r}")
+
+
+def _check_accept(value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ArgumentTypeError(f"`target_accept` must be a number between 0 and 1; got {value!r}")
+    if not 0 < float(value) < 1:
+        raise ArgumentError(f"`target_accept` must lie between 0 and 1; got {float(value):g}")
 
 
 def _chosen(sampler: Sampler, matrix: MixedMatrix) -> tuple[str, tuple[Note, ...]]:

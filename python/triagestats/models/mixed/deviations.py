@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from triagestats.models.mixed.matrix import MixedMatrix, RandomPart
+from triagestats.models.mixed.naming import correlation_name, deviation_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,14 +59,13 @@ def deviations(matrix: MixedMatrix, factors: tuple[Array, ...]) -> Iterator[Devi
 
 def _of_part(part: RandomPart, factor: Array) -> Iterator[Deviation]:
     """Those of one part, with derivatives in the entries of its own factor."""
-    grouping = ":".join(part.parts)
     sds = np.sqrt((factor**2).sum(axis=1))
     slopes = [_placed(factor, effect, effect) / (sd if sd > 0 else 1.0) for effect, sd in enumerate(sds)]
-    for name, sd, slope in zip(part.z_names, sds, slopes, strict=True):
-        term = part.name if len(factor) == 1 else f"{name} | {grouping}"
+    for effect, (sd, slope) in enumerate(zip(sds, slopes, strict=True)):
+        term = deviation_name(part, effect)
         yield Deviation("standard deviation", term, float(sd), slope, part.n_levels)
     for one, other in combinations(range(len(factor)), 2):
-        term = f"{part.z_names[one]}, {part.z_names[other]} | {grouping}"
+        term = correlation_name(part, one, other)
         product = float(sds[one] * sds[other])
         if product == 0:
             yield Deviation("correlation", term, float("nan"), np.zeros_like(slopes[one]), part.n_levels)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Diagnostics", "diagnostics"]
+__all__ = ["FEWEST_DRAWS", "Diagnostics", "diagnostics"]
 
 _MOST_R_HAT: Final = 1.01
 _LEAST_ESS: Final = 400.0
 """With four chains 100 of each, so that R-hat and the quantiles can be relied on."""
 _LEAST_BFMI: Final = 0.3
-_FEWEST_DRAWS: Final = 8
+FEWEST_DRAWS: Final = 8
 """Of a chain: fewer cannot be split in halves that vary."""
 _DEEPEST: Final = 10
 """Depth at which the samplers stop doubling a trajectory."""
@@ -170,8 +170,8 @@ def diagnostics(
     else:
         blocks += [(_element_names(name, values), values) for name, values in draws.items()]
     n_chains, n_draws = blocks[0][1].shape[:2]
-    if n_draws < _FEWEST_DRAWS:
-        raise ArgumentError(f"`draws` must be at least {_FEWEST_DRAWS} a chain; got {n_draws}")
+    if n_draws < FEWEST_DRAWS:
+        raise ArgumentError(f"`draws` must be at least {FEWEST_DRAWS} a chain; got {n_draws}")
     every = [convergence(values) for _, values in blocks]
     names = tuple(name for block, _ in blocks for name in block)
     r_hat = np.concatenate([found.r_hat for found in every])

@@ -80,7 +80,8 @@ class Rows:
                 scale="logit" if inside else "identity",
                 tested=average.difference,
             )
-            if average.difference and average.quantity in ("probability", "mean"):
+            oriented = average.difference and average.quantity in ("probability", "mean")
+            if oriented and fit.converged:
                 numbers["verdict"] = verdict_of(
                     average.estimate,
                     variance,

@@ -17,7 +17,7 @@ from triagestats.models.mixed.priors import Priors
 from triagestats.models.mixed.profiles import profiles_of
 from triagestats.models.mixed.read import MixedData, mixed_data
 from triagestats.models.mixed.result import MixedModel
-from triagestats.resample import valid_seed
+from triagestats.resample import thread_count, valid_seed
 from triagestats.table import ResponseTable
 
 __all__ = ["mixed"]
@@ -142,7 +142,7 @@ def mixed(
     progress
         With `bayes`: whether to show a bar. Default: on a terminal.
     keep_on_interrupt
-        With `bayes`: at Ctrl-C, whether the native sampler returns what it has drawn, with a note.
+        With `bayes`: at Ctrl-C, whether what was drawn is returned, with a note, instead of raising.
     margin
         The smallest difference of rates that matters; the verdicts `equivalent` and `not worse` need one.
     higher_is_better
@@ -206,8 +206,10 @@ def mixed(
         "conf_level": valid_level(conf_level),
     }
     if engine == "bayes":
-        if nodes != 1:
-            raise ArgumentError(f"`nodes` is of the Laplace engine; got {nodes} with engine='bayes'")
+        if nodes != 1 or isinstance(nodes, bool):
+            raise ArgumentError(f"`nodes` is of the Laplace engine; got {nodes!r} with engine='bayes'")
+        if not valid_flag("reml", reml):
+            raise ArgumentError("`reml` is of the Laplace engine; got False with engine='bayes'")
         return bayes_fit(
             read.matrix,
             priors,
@@ -227,6 +229,14 @@ def mixed(
         )
     if priors is not None:
         raise ArgumentError("`priors` are of engine='bayes'; maximum likelihood has none")
+    asked = {"sampler": (sampler, "auto"), "chains": (chains, 4), "draws": (draws, 1_000),
+             "tune": (tune, 1_000), "target_accept": (target_accept, None),
+             "keep_on_interrupt": (keep_on_interrupt, False)}  # fmt: skip
+    for name, (value, default) in asked.items():
+        if value != default:
+            raise ArgumentError(f"`{name}` is of engine='bayes'; got {value!r} with engine={engine!r}")
+    valid_seed(seed)
+    thread_count(n_threads)
     fit = fit_laplace(read.matrix, nodes=_nodes(nodes, read), reml=valid_flag("reml", reml))
     return MixedModel(data=read, fit=fit, notes=(*read.notes, *laplace_notes(read.matrix, fit)), **shared)
 

@@ -72,7 +72,8 @@ def new_levels(
 ) -> pl.DataFrame:
     """The rate of one new level, such as a new scenario, at each profile: its predictive distribution.
 
-    At each draw one new level is drawn; new levels of the other parts are averaged over.
+    At each draw one new level is drawn, with its effect at the level of the regressor that a profile sets
+    where there is one, as of `(1 | scenario:condition)`; new levels of the other parts are averaged over.
 
     Returns
     -------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+import polars as pl
 from scipy import stats
 
 from triagestats.errors import ArgumentError
@@ -17,16 +18,22 @@ __all__ = ["Nested", "likelihood_ratio"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nested:
-    """A model to compare: its formula, cells and fit."""
+    """A model to compare: its formula, cells and fit, and the columns of the cells."""
 
     formula: str
     matrix: MixedMatrix
     fit: LaplaceFit
+    frame: pl.DataFrame
 
     @property
     def n_random(self) -> int:
         """Parameters of the random effects."""
         return sum(part.width * (part.width + 1) // 2 for part in self.matrix.random)
+
+    @property
+    def n_variances(self) -> int:
+        """Variances among them; the others are covariances, which may be of either sign."""
+        return sum(part.width for part in self.matrix.random)
 
     @property
     def groupings(self) -> dict[tuple[str, ...], set[str]]:
@@ -49,9 +56,10 @@ def likelihood_ratio(larger: Nested, smaller: Nested) -> Test:
     df = larger.fit.n_parameters - smaller.fit.n_parameters
     statistic = 2 * (larger.fit.loglik - smaller.fit.loglik)
     lost = larger.n_random - smaller.n_random
+    edge = larger.n_variances - smaller.n_variances
     p_value = float(stats.chi2.sf(max(statistic, 0.0), df))
     method, notes = f"likelihood ratio test, chi-square with {df} df", []
-    if lost and df == 1:
+    if edge and df == 1:
         p_value = 0.5 * p_value if statistic > 0 else 1.0
         method = "likelihood ratio test, half chi-square with 1 df"
         notes.append(
@@ -60,7 +68,7 @@ def likelihood_ratio(larger: Nested, smaller: Nested) -> Test:
                 "Under the hypothesis the variance lies on the edge of its range: half of the law is at 0.",
             )
         )
-    elif lost:
+    elif edge and lost:
         notes.append(
             Note(
                 "boundary",
@@ -88,13 +96,14 @@ def likelihood_ratio(larger: Nested, smaller: Nested) -> Test:
 
 def _check(larger: Nested, smaller: Nested) -> None:
     one, other = larger.matrix, smaller.matrix
-    if one.family != other.family or one.n_rows != other.n_rows or not _same_rows(one, other):
+    if one.family != other.family or one.n_rows != other.n_rows or not _same_rows(larger, smaller):
         raise ArgumentError(
             "`smaller` must be fitted to the same rows and family; it has "
             f"{other.n_rows:,} rows, {other.family}, against {one.n_rows:,}, {one.family}. Leave out rows "
             "with missing values before both fits"
         )
-    if larger.fit.nodes != smaller.fit.nodes:
+    # Without random effects nothing is approximated, whatever the nodes.
+    if smaller.matrix.random and larger.fit.nodes != smaller.fit.nodes:
         raise ArgumentError(
             f"`smaller` must be fitted with as many nodes: {smaller.fit.nodes} against {larger.fit.nodes} "
             "are different approximations of the likelihood"
@@ -117,11 +126,26 @@ def _check(larger: Nested, smaller: Nested) -> None:
         raise ArgumentError(f"`smaller` must be a part of the model; {why}")
 
 
-def _same_rows(one: MixedMatrix, other: MixedMatrix) -> bool:
-    """Whether the outcomes have the same totals; cells may be cut differently."""
-    if one.family == "ordinal":
-        own, of_other = (np.bincount(m.y.astype(int), weights=m.counts) for m in (one, other))
-        return one.levels == other.levels and np.array_equal(own, of_other)
-    if one.family == "gaussian":
-        return bool(np.allclose(np.sort(one.y), np.sort(other.y), rtol=0, atol=0))
-    return float(one.y.sum()) == float(other.y.sum())
+def _same_rows(one: Nested, other: Nested) -> bool:
+    """Whether the outcomes are the same by the columns that both have; cells may be cut differently."""
+    if one.matrix.levels != other.matrix.levels:
+        return False
+    columns = [name for name in one.frame.columns if name in other.frame.columns]
+    if any(one.frame[name].dtype != other.frame[name].dtype for name in columns):
+        return False
+    return _outcomes(one, columns).equals(_outcomes(other, columns))
+
+
+def _outcomes(model: Nested, columns: Sequence[str]) -> pl.DataFrame:
+    """Rows by outcome and columns; of 0 and 1 the sum of the outcomes, which says the same."""
+    matrix = model.matrix
+    cells = model.frame.select(
+        *(pl.col(name).alias(f"column {place}") for place, name in enumerate(columns)),
+        outcome=pl.Series(matrix.y),
+        rows=pl.Series(matrix.counts),
+    )
+    keys = [name for name in cells.columns if name not in ("outcome", "rows")]
+    if matrix.family != "binomial":
+        keys.append("outcome")
+    sums = [pl.col(name).sum() for name in ("outcome", "rows") if name not in keys]
+    return cells.group_by(keys).agg(sums).sort(keys) if keys else cells.select(sums)

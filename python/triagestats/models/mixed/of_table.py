@@ -12,6 +12,7 @@ from triagestats.design import Design
 from triagestats.errors import TriagestatsError
 from triagestats.models.mixed.bayes_result import BayesianMixedModel
 from triagestats.models.mixed.fit import mixed
+from triagestats.models.mixed.naming import written
 from triagestats.models.mixed.random_parts import FEW_LEVELS
 from triagestats.results import Note
 from triagestats.schema import KEY_ROLES
@@ -72,9 +73,9 @@ def formula_of(table: ResponseTable, design: Design) -> tuple[str, ResponseTable
     """The formula that a design asks for, and the table that it is of.
 
     Conditions are fixed, scenarios (in their clusters) random, and so is the effect of a condition in each
-    scenario where it varies there; models are random where there are five or more, else fixed, and have an
-    effect in each scenario where it has several rows of one; responses are random where several judges scored
-    them.
+    scenario where it varies there and has several rows; models are random where there are five or more, else
+    fixed, and have an effect in each scenario where it has several rows of one. Where several judges scored a
+    response, the scores of the first judge are taken.
     """
     scored = table.frame.filter(pl.col("score").is_not_null())
     if not scored["score"].is_in([0.0, 1.0]).all():
@@ -105,10 +106,10 @@ def formula_of(table: ResponseTable, design: Design) -> tuple[str, ResponseTable
     terms.random.append("scenario")
     for factor in table.factors:
         named = factor.column if factor.name in frame.columns else factor.name
-        written = named if named.isidentifier() else f"`{named}`"
-        terms.fixed.append(written)
-        if _varies(frame, factor.column, ["scenario"]):
-            terms.random.append(f"scenario:{written}")
+        terms.fixed.append(written(named))
+        # An effect for each single row could not be told from the answer itself.
+        if _varies(frame, factor.column, ["scenario"]) and _repeats(frame, ["scenario", factor.column]):
+            terms.random.append(f"scenario:{written(named)}")
     if len(design.models) > 1:
         if len(design.models) < FEW_LEVELS:
             terms.fixed.append("model")

@@ -64,8 +64,15 @@ def level_averages(matrix: MixedMatrix, draws: Draws, profile: Profile, part: st
 def new_level_averages(
     matrix: MixedMatrix, draws: Draws, profile: Profile, part: str, rng: np.random.Generator
 ) -> Array:
-    """The same for a level that is new, a fresh one at each draw: the distribution of its rate."""
+    """The same for a level that is new, a fresh one at each draw: the distribution of its rate.
+
+    Where the profile sets a column, the effect of the new level in that setting, as of `scenario:condition`,
+    is drawn with it: it is one more trait of that level, not one to average over.
+    """
     own = grouped(matrix, part)
+    grouping = set(matrix.random[own[0]].parts)
+    own += [place for place, other in enumerate(matrix.random) if {*other.parts} == grouping | {profile.term}
+            and profile.term not in grouping]  # fmt: skip
     rest = [place for place in range(len(matrix.random)) if place not in own]
     shift = np.zeros((*draws.coefficients.shape[:2], len(profile.weights)))
     for place in own:

@@ -173,7 +173,7 @@ def _text(level: object) -> str:
 
 def _gold(data: MixedData) -> tuple[Array | None, Array | None]:
     """Which levels of each cell lie below and above its gold range."""
-    if "gold_low" not in data.frame.columns or data.frame["gold_low"].null_count():
+    if "gold_low" not in data.frame.columns:
         return None, None
     low = data.frame["gold_low"].to_list()
     high = data.frame["gold_high"].to_list() if "gold_high" in data.frame.columns else low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -73,6 +73,7 @@ def sample_pymc(
     target_accept: float = 0.9,
     progress: bool = False,
     cores: int | None = None,
+    keep_on_interrupt: bool = False,
 ) -> PymcDraws:
     """Sample the posterior of a mixed model by PyMC.
 
@@ -94,9 +95,13 @@ def sample_pymc(
         Whether a bar shows how far the chains are.
     cores
         Chains that run at once. Default: what PyMC finds.
+    keep_on_interrupt
+        At Ctrl-C, whether to return what was drawn, if the sampler hands it over, instead of raising.
 
     Raises
     ------
+    KeyboardInterrupt
+        At Ctrl-C, unless draws are kept.
     ArgumentError
         If PyMC or nutpie is not installed, or a prior names what the model does not have.
     """
@@ -124,10 +129,13 @@ def sample_pymc(
             model=model,
         )
     seconds = time.perf_counter() - started
+    # The samplers swallow a Ctrl-C and return the draws that there are.
+    interrupted = raw.posterior.sizes["draw"] < draws
+    if interrupted and not keep_on_interrupt:
+        raise KeyboardInterrupt
     rng = np.random.default_rng([seed, _REDRAW])
-    return PymcDraws(
-        _as_draws(matrix, prior_scales(matrix, chosen), raw, rng, sampler, seconds, tune), raw, model
-    )
+    made = _as_draws(matrix, prior_scales(matrix, chosen), raw, rng, sampler, seconds, tune)
+    return PymcDraws(replace(made, interrupted=interrupted), raw, model)
 
 
 def _as_draws(

@@ -10,7 +10,7 @@ import numpy as np
 
 from triagestats.models.mixed.draws import Draws
 from triagestats.models.mixed.matrix import MixedMatrix
-from triagestats.models.mixed.naming import threshold_names
+from triagestats.models.mixed.naming import correlation_name, deviation_name, threshold_names
 from triagestats.models.mixed.posterior_averages import profile_averages, variance_shares
 from triagestats.models.mixed.profiles import Profile, Profiles
 from triagestats.roles import role_spelled
@@ -129,15 +129,15 @@ def model_quantities(
     levels = {part.name: part.n_levels for part in matrix.random}
     for part, factor in zip(matrix.random, draws.factors, strict=True):
         sds = np.sqrt(np.square(factor).sum(axis=3))
-        for a, effect in enumerate(part.z_names):
-            label = part.name if part.intercept_only else f"{part.name}, {effect}"
+        for a in range(part.width):
+            label = deviation_name(part, a)
             found.append(Quantity("standard deviation", sds[:, :, a], label, n_clusters=part.n_levels))
         for a in range(part.width):
             for b in range(a):
                 covariance = (factor[:, :, a] * factor[:, :, b]).sum(axis=2)
                 with np.errstate(invalid="ignore", divide="ignore"):
                     values = covariance / (sds[:, :, a] * sds[:, :, b])
-                label = f"{part.name}, {part.z_names[b]} and {part.z_names[a]}"
+                label = correlation_name(part, b, a)
                 found.append(Quantity("correlation", values, label, n_clusters=part.n_levels))
     if draws.sigma is not None:
         found.append(Quantity("standard deviation", draws.sigma, "residual"))

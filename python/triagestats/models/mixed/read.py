@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.labels import n_rows
 from triagestats.models.design_columns import Columns, columns_of
 from triagestats.models.formula import INTERCEPT, Formula, nested_groups, parse_formula
 from triagestats.models.linear_notes import constant_categories
@@ -122,7 +123,8 @@ def mixed_data(
         also=gold,
     )
     outcome.check(rows.frame[parsed.outcome].cast(pl.Float64))
-    frame = _cells(parsed, rows.frame, family)
+    frame, gold_notes = _with_gold(rows.frame, gold, outcome.whole)
+    frame = _cells(parsed, frame, family)
     columns = columns_of(parsed, frame)
     x, terms, kept, dropped = _regressors(columns, family)
     parts = random_parts(parsed, frame, rows.frame.height)
@@ -147,6 +149,7 @@ def mixed_data(
         n_missing=rows.n_missing,
         notes=(
             *notes,
+            *gold_notes,
             *constant_categories(columns).values(),
             *read_notes(parsed, rows, frame, matrix, parts, dropped, outcome.absent),
         ),
@@ -192,6 +195,23 @@ def _gold_columns(parsed: Formula, table: object) -> tuple[str, ...]:
     if not isinstance(table, ResponseTable) or not _is_response(parsed, table) or table.levels is None:
         return ()
     return tuple(name for name in _GOLD if name in table.frame.columns and name not in parsed.names)
+
+
+def _with_gold(
+    frame: pl.DataFrame, gold: Sequence[str], scale: Sequence[str]
+) -> tuple[pl.DataFrame, tuple[Note, ...]]:
+    """The rows without their gold ranges where some have none on the scale, and a note that says so."""
+    ends = [pl.col(name).cast(pl.String).is_in(list(scale)).fill_null(value=False) for name in gold]
+    if not ends:
+        return frame, ()
+    lacking = int(frame.select((~pl.all_horizontal(ends)).sum()).item())
+    if not lacking:
+        return frame, ()
+    message = (
+        f"{n_rows(lacking)} of {frame.height:,} {'has' if lacking == 1 else 'have'} no gold range on the "
+        "scale: the rates under and over gold are not given."
+    )
+    return frame.drop(gold), (Note("no_gold", message, "caution"),)
 
 
 def _cells(parsed: Formula, frame: pl.DataFrame, family: Family) -> pl.DataFrame:

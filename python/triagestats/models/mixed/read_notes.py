@@ -10,6 +10,7 @@ from triagestats.labels import counted, listed
 from triagestats.models.design_columns import is_category
 from triagestats.models.formula import INTERCEPT, Formula
 from triagestats.models.mixed.matrix import MixedMatrix
+from triagestats.models.mixed.naming import written
 from triagestats.models.mixed.random_parts import FEW_LEVELS, ReadPart
 from triagestats.models.model_data import ModelData
 from triagestats.results import Note
@@ -54,7 +55,7 @@ def read_notes(
         message = f"No response is {listed(absent)}: {verb} no probability in the model."
         yield Note("absent_levels", message, "caution")
     yield from _few_levels(parts)
-    yield from _same_effect(formula, frame, parts)
+    yield from _same_effect(formula, frame, parts, matrix.n_rows)
     if not formula.random:
         message = "The formula has no random terms: the rows are taken as independent."
         yield Note("independence", message, "caution")
@@ -86,8 +87,13 @@ def _few_levels(parts: Sequence[ReadPart]) -> Iterator[Note]:
             yield Note("few_levels", message, "caution")
 
 
-def _same_effect(formula: Formula, frame: pl.DataFrame, parts: Sequence[ReadPart]) -> Iterator[Note]:
-    """Categories whose effect is taken as the same in all levels of a grouping within which they vary."""
+def _same_effect(
+    formula: Formula, frame: pl.DataFrame, parts: Sequence[ReadPart], n_rows: int
+) -> Iterator[Note]:
+    """Categories whose effect is taken as the same in all levels of a grouping within which they vary.
+
+    Not where each level has one row a category: there the effect is no other than the answer.
+    """
     groupings = list(dict.fromkeys(read.part.parts for read in parts if len(read.part.parts) == 1))
     for name in formula.regressors:
         if not is_category(frame[name]) and frame[name].n_unique() > 2:
@@ -98,13 +104,15 @@ def _same_effect(formula: Formula, frame: pl.DataFrame, parts: Sequence[ReadPart
             if grouping != (name,)
             and not any(_varies_by(frame, read, name, grouping[0]) for read in parts)
             and frame.group_by(grouping[0]).agg(pl.col(name).n_unique())[name].max() != 1
+            and frame.select(grouping[0], name).n_unique() < n_rows
         ]
         if same:
-            terms = " + ".join(f"(1 | {grouping}:{name})" for grouping in same)
+            column = written(name)
+            terms = " + ".join(f"(1 | {written(grouping)}:{column})" for grouping in same)
             message = (
                 f"The effect of {name} is taken as the same in every {' and every '.join(same)}. Where it is "
                 f"not, its error is too small for new ones: add {terms}, or slopes such as "
-                f"({name} | {same[0]})."
+                f"({column} | {written(same[0])})."
             )
             yield Note("same_effect", message, "caution")
 

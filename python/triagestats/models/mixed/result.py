@@ -162,8 +162,9 @@ class MixedModel(Shown):
             \chi^2 = 2 (\log L - \log L_0), \qquad \mathrm{df} = k - k_0
 
         Where the smaller model lacks one variance, that variance lies on the edge of its range under the
-        hypothesis: p is half that of :math:`\chi^2_1` (Self and Liang 1987). Where it lacks more of the
-        random part, the p-value of :math:`\chi^2` is an upper bound, which a note says.
+        hypothesis: p is half that of :math:`\chi^2_1` (Self and Liang 1987). Where it lacks several
+        variances, or other terms besides, the p-value of :math:`\chi^2` is an upper bound, which a note says.
+        A correlation alone has no such edge at 0.
 
         Parameters
         ----------
@@ -185,7 +186,9 @@ class MixedModel(Shown):
         """
         if not isinstance(smaller, MixedModel):
             raise ArgumentTypeError(f"`smaller` must be a MixedModel; got {type(smaller).__name__}")
-        return likelihood_ratio(*(Nested(m.data.formula.text, m.data.matrix, m.fit) for m in (self, smaller)))
+        return likelihood_ratio(
+            *(Nested(m.data.formula.text, m.data.matrix, m.fit, m.data.frame) for m in (self, smaller))
+        )
 
     def tidy(self) -> pl.DataFrame:
         """Averages and their differences, then coefficients, thresholds, deviations and correlations."""

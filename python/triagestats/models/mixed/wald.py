@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -15,11 +16,13 @@ __all__ = ["Scale", "row_of", "verdict_of"]
 
 Scale = Literal["identity", "log", "logit", "atanh"]
 
+_LARGEST: Final = math.log(sys.float_info.max)
+"""What `exp` still takes: beyond it the end of an interval is the largest number."""
 _SCALES: Final[
     dict[Scale, tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]]]
 ] = {
     "identity": (float, lambda _: 1.0, float),
-    "log": (math.log, lambda x: 1 / x, math.exp),
+    "log": (math.log, lambda x: 1 / x, lambda y: math.exp(min(y, _LARGEST))),
     "logit": (lambda x: float(logit(x)), lambda x: 1 / (x * (1 - x)), lambda y: float(expit(y))),
     "atanh": (math.atanh, lambda x: 1 / (1 - x * x), math.tanh),
 }
