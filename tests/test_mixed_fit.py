@@ -160,8 +160,10 @@ BAD = [
     ({"priors": ts.Priors()}, "ArgumentError: `priors` are of engine='bayes'; maximum likelihood has none"),
     (
         {"nodes": 5},
-        "ArgumentError: `nodes` above 1 are for a binomial or ordinal model with one random intercept; "
-        "this one is binomial with random effects of scenario, scenario:condition. Leave `nodes` out",
+        (
+            "ArgumentError: `nodes` above 1 are for a binomial or ordinal model with one random intercept; "
+            "this one is binomial with random effects of scenario, scenario:condition. Leave `nodes` out"
+        ),
     ),
     ({"reml": "yes"}, "ArgumentTypeError: `reml` must be True or False; got 'yes'"),
 ]
