@@ -25,10 +25,13 @@ class Progress:
         Units of work.
     shown
         False never shows a bar.
+    what
+        The work, in a word.
     """
 
-    def __init__(self, total: int, *, shown: bool) -> None:
+    def __init__(self, total: int, *, shown: bool, what: str = "resampling") -> None:
         self._total = total
+        self._what = what
         self.shown = shown and sys.stderr.isatty()
         self._start = time.monotonic()
         self._done = 0
@@ -45,13 +48,17 @@ class Progress:
 
     def advance(self, number: int) -> None:
         """Note that more units are done."""
-        self._done += number
+        self.reach(self._done + number)
+
+    def reach(self, done: int) -> None:
+        """Note how many units are done."""
+        self._done = done
         if self._bar is None and self.shown and time.monotonic() - self._start > _PATIENCE:
             from rich.console import Console
             from rich.progress import Progress as Bar
 
             self._bar = Bar(console=Console(stderr=True), transient=True)
-            self._bar.add_task("resampling", total=self._total)
+            self._bar.add_task(self._what, total=self._total)
             self._bar.start()
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._done)

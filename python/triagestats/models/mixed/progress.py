@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from triagestats.progress import Progress
 
 __all__ = ["progress_bar"]
 
@@ -18,21 +19,7 @@ def progress_bar(total: int, shown: bool | None) -> Iterator[Callable[[int], Non
     total
         Steps of all chains.
     shown
-        Whether to show it; None: where the standard error is a terminal.
+        Whether to show it on a terminal; None for yes.
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("sampling"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("sampling", total=total)
-        yield lambda done: bar.update(task, completed=done)
+    with Progress(total, shown=shown is not False, what="sampling") as bar:
+        yield bar.reach if bar.shown else None
