@@ -21,7 +21,7 @@ PACKAGE_FILES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE-MIT LICE
 unexport PYTHONPATH PYTHONHOME
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-distributed calibration bench format constraints clean toolchain installed-wheel java
+.PHONY: help demo test test-slow test-distributed calibration bench format constraints clean toolchain installed-wheel java
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -42,8 +42,10 @@ test-distributed: installed-wheel $(DISTRIBUTED_VENV)/.python-$(PYTHON_FOUND) ja
 	$(DISTRIBUTED_VENV)/bin/python $(PIP_INSTALL) --force-reinstall --no-deps $(WHEELS)/*.whl
 	$(DISTRIBUTED_VENV)/bin/python -P -m pytest tests/test_engine.py -m distributed
 
-calibration: installed-wheel ## coverage and size studies, minutes long
+test-slow: installed-wheel ## coverage, size and simulation-based calibration studies, minutes long
 	$(BIN)/python -P -m pytest tests/ -m slow
+
+calibration: test-slow
 
 bench: installed-wheel ## time the kernels, the import, an analysis and how the bootstrap scales
 	cargo bench --locked --bench '*'
