@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+import triagestats as ts
 from triagestats.errors import ArgumentError
 from triagestats.readers.items import Items, refuse_item, shortened
 from triagestats.readers.rows import Ask
@@ -82,3 +86,11 @@ def test_a_format_that_numbers_its_items_refuses_another_field() -> None:
     refuse_item(Ask(), "acme")
     with pytest.raises(ArgumentError, match="`item` names 'x', but acme files number their items themselves"):
         refuse_item(Ask(item="x"), "acme")
+
+
+@pytest.mark.parametrize("harness", ["inspect", "lm_eval", "helm"])
+def test_a_reader_refuses_another_field(harness: str, shared: Callable[[str], Path]) -> None:
+    read = {"inspect": ts.read_inspect, "lm_eval": ts.read_lm_eval, "helm": ts.read_helm}[harness]
+    said = "`item` names 'question', but .* files number their items themselves"
+    with pytest.raises(ArgumentError, match=said):
+        read(shared(f"harness/{harness}"), item="question")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
 from triagestats.readers.bounded import File, laid_out
+from triagestats.readers.items import refuse_item
 from triagestats.readers.reading import ReadOptions, read_as
 from triagestats.readers.recognise import Paths
 from triagestats.readers.rows import Ask, Collector, Reader, Rows
@@ -115,6 +116,7 @@ def _companion(file: File) -> str | None:
 
 
 def _read(files: Sequence[File], ask: Ask) -> Rows:
+    refuse_item(ask, "HELM")
     rows = Collector(ask)
     left: dict[str, None] = {}
     for file in files:

@@ -11,6 +11,7 @@ from typing import Any, Final, Unpack
 from triagestats.errors import ReadError
 from triagestats.readers.archives import Archive, member_names, open_archive
 from triagestats.readers.bounded import File, laid_out
+from triagestats.readers.items import refuse_item
 from triagestats.readers.reading import ReadOptions, read_as
 from triagestats.readers.recognise import Paths
 from triagestats.readers.rows import ABSENT, Ask, Collector, Reader, Rows
@@ -119,6 +120,7 @@ def _recognises(file: File) -> bool:
 
 
 def _read(files: Sequence[File], ask: Ask) -> Rows:
+    refuse_item(ask, "Inspect")
     rows = Collector(ask)
     for log in sorted((_log(file) for file in files), key=_created):
         with laid_out(repr(log.file.name), _HARNESS):

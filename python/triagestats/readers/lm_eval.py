@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Unpack
 
 from triagestats.readers.bounded import File, laid_out
+from triagestats.readers.items import refuse_item
 from triagestats.readers.reading import ReadOptions, read_as
 from triagestats.readers.recognise import Paths
 from triagestats.readers.rows import Ask, Collector, Reader, Rows, text_of
@@ -146,6 +147,7 @@ def _companion(file: File) -> str | None:
 
 
 def _read(files: Sequence[File], ask: Ask) -> Rows:
+    refuse_item(ask, "lm-evaluation-harness")
     rows = Collector(ask)
     found = sorted((_samples(file) for file in files), key=lambda one: (one.date, one.file.name))
     _set_conditions(found, ask)
