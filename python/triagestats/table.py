@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from triagestats.arguments import valid_choice
+from triagestats.arguments import valid_choice, valid_flag
 from triagestats.canonical import Factor, canonical_frame, check_key, recluster
 from triagestats.errors import ArgumentTypeError, DataError
 from triagestats.ingest import to_polars
@@ -127,8 +127,7 @@ reason, task, source, cluster, stratum
         given = {role: value for role, value in locals().items() if role in ROLE_ARGUMENTS}
         scale = scale_of(levels)
         valid_choice("unparsed", unparsed, Unparsed)
-        if not isinstance(higher_is_better, bool):
-            raise ArgumentTypeError(f"`higher_is_better` must be True or False; got {higher_is_better!r}")
+        valid_flag("higher_is_better", higher_is_better)
         if isinstance(data, ResponseTable):
             raise ArgumentTypeError(
                 "`data` is a ResponseTable already; use it, or give what it was made from"

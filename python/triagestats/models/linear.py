@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import valid_choice, valid_flag, valid_level
 from triagestats.errors import ArgumentError, ArgumentTypeError, DesignError
 from triagestats.models.covariance import check_convention, covariance_of
 from triagestats.models.design_columns import Columns, columns_of
@@ -159,8 +159,7 @@ def lpm(
     valid_choice("vcov", vcov, Vcov)
     valid_choice("singletons", singletons, Singletons)
     valid_choice("engine", engine, Engine)
-    if not isinstance(crosscheck, bool):
-        raise ArgumentTypeError(f"`crosscheck` must be True or False; got {crosscheck!r}")
+    valid_flag("crosscheck", crosscheck)
     level = valid_level(conf_level)
     small = _small_sample(small_sample)
     parsed = parse_formula(formula)

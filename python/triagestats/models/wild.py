@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import numpy as np
 
 from triagestats import _native
-from triagestats.arguments import valid_choice, valid_level
+from triagestats.arguments import valid_choice, valid_flag, valid_level
 from triagestats.defaults import CONF_LEVEL, FEWEST_CLUSTERS, N_RESAMPLES, SEED
-from triagestats.errors import ArgumentError, ArgumentTypeError
+from triagestats.errors import ArgumentError
 from triagestats.labels import counted
 from triagestats.models.matrix import ModelMatrix
 from triagestats.models.t_inference import hypothesis
@@ -161,8 +161,7 @@ def wild_bootstrap(
     )
     valid_choice("weights", weights, Weights)
     valid_choice("p_value", p_value, TwoSided)
-    if not isinstance(impose_null, bool):
-        raise ArgumentTypeError(f"`impose_null` must be True or False; got {impose_null!r}")
+    valid_flag("impose_null", impose_null)
     data = coefficient_of(model, term)
     return _Bootstrap(data, *_weights(weights, data.scores.n_clusters, options.n_resamples), options).test()
 

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from triagestats import defaults
-from triagestats.arguments import valid_choice, valid_level
-from triagestats.errors import ArgumentTypeError, DesignError
+from triagestats.arguments import valid_choice, valid_flag, valid_level
+from triagestats.errors import DesignError
 from triagestats.inference import Options
 from triagestats.resample import thread_count, valid_resamples, valid_seed
 from triagestats.results import Note, Shown, as_json
@@ -234,8 +234,7 @@ def compare_rates(
     valid_choice("kind", kind, Kind)
     valid_choice("pool", pool, Pool)
     level = valid_level(conf_level)
-    if not isinstance(unmatched, bool):
-        raise ArgumentTypeError(f"`unmatched` must be True or False; got {unmatched!r}")
+    valid_flag("unmatched", unmatched)
     options = Options(
         interval="auto",
         n_resamples=valid_resamples(n_resamples),
